@@ -1,0 +1,87 @@
+"""`premortem`: the commands put together, and the one place where errors become messages."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, NoReturn
+
+import typer
+
+from premortem import __version__
+from premortem.apps.cli import jobs, load, rejects, settings, show, stats
+from premortem.apps.cli.exits import INTERNAL, INTERRUPTED, MEANINGS, exit_code
+from premortem.apps.cli.options import Invocation
+from premortem.errors import PremortemError
+
+app = typer.Typer(
+    name="premortem",
+    help="Which Slurm jobs will fail, why, and what to change, before they run.",
+    epilog=MEANINGS,
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+for command in (load, jobs, show, stats, rejects, settings):
+    command.add_to(app)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"premortem {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _start(
+    context: typer.Context,
+    settings_file: Annotated[
+        str | None,
+        typer.Option(
+            "--settings", metavar="FILE", help="Settings file to use instead of the usual ones."
+        ),
+    ] = None,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    context.obj = Invocation(settings_file)
+
+
+def run() -> NoReturn:
+    """Run the command line; the only traceback a user sees is one asked for."""
+    try:
+        # A pipe closed early must surface here, not when the interpreter shuts down.
+        app(standalone_mode=True)
+        code = 0
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else 1
+    except PremortemError as error:
+        typer.echo(f"premortem: {error}", err=True)
+        code = exit_code(error)
+    except KeyboardInterrupt:
+        typer.echo(
+            "premortem: interrupted; what was stored is safe, run it again to go on", err=True
+        )
+        code = INTERRUPTED
+    except BrokenPipeError:
+        code = 0
+    except Exception as error:
+        if os.environ.get("PREMORTEM_DEBUG"):
+            raise
+        typer.echo(
+            f"premortem: internal fault: {type(error).__name__}: {error}\n"
+            "This should not happen; PREMORTEM_DEBUG=1 shows where it did.",
+            err=True,
+        )
+        code = INTERNAL
+    _leave(code)
+
+
+def _leave(code: int) -> NoReturn:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)

@@ -1,0 +1,77 @@
+"""Parsed records brought to normal form: nothing said before it can be known, totals filled in."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from premortem.jobs.fields import BY_NAME, Group, KnownAt
+from premortem.jobs.states import STATES, Progress
+
+# A job's state and the reason for it are always those of the moment.
+_CURRENT = ("state", "reason")
+_KNOWN_BY = {Progress.PENDING: KnownAt.SUBMIT, Progress.RUNNING: KnownAt.RUNNING}
+
+
+def normalise(records: pl.DataFrame) -> pl.DataFrame:
+    """Drop what a record cannot know yet, undo Slurm's fillers, and total the memory.
+
+    Slurm shows a planned start for a pending job, an expected end for a running one, and a start
+    for a job that was cancelled in the queue: none of them happened.
+    """
+    records = _without_the_future(records)
+    records = _without_false_starts(records)
+    return _with_total_memory(_with_elapsed(records))
+
+
+def _without_the_future(records: pl.DataFrame) -> pl.DataFrame:
+    if "state" not in records.columns:
+        return records
+    for progress, known in _KNOWN_BY.items():
+        states = [state for state, reached in STATES.items() if reached is progress]
+        if not records.select(pl.col("state").is_in(states).any()).item():
+            continue
+        records = records.with_columns(
+            pl.when(~pl.col("state").is_in(states).fill_null(False)).then(pl.col(name)).alias(name)
+            for name in records.columns
+            if BY_NAME[name].known > known and name not in _CURRENT
+        )
+    return records
+
+
+def _without_false_starts(records: pl.DataFrame) -> pl.DataFrame:
+    allocation = [name for name in records.columns if BY_NAME[name].group is Group.ALLOCATION]
+    counts = [name for name in allocation if BY_NAME[name].kind.dtype.is_numeric()]
+    counts = [name for name in counts if name != "restart_count"]
+    records = records.with_columns(pl.when(pl.col(name) > 0).then(pl.col(name)) for name in counts)
+    if not {"elapsed_s", "node_list", "start_time", "state"} <= set(records.columns):
+        return records
+    ended = [state for state, reached in STATES.items() if reached is Progress.ENDED]
+    never_started = (
+        pl.col("state").is_in(ended)
+        & (pl.col("elapsed_s").fill_null(0) == 0)
+        & pl.col("node_list").is_null()
+    ).fill_null(False)
+    return records.with_columns(
+        pl.when(~never_started).then(pl.col(name)).alias(name)
+        for name in ("start_time", *allocation)
+    )
+
+
+def _with_elapsed(records: pl.DataFrame) -> pl.DataFrame:
+    if not {"start_time", "end_time"} <= set(records.columns):
+        return records
+    own = [pl.col("elapsed_s")] if "elapsed_s" in records.columns else []
+    between = (pl.col("end_time") - pl.col("start_time")).dt.total_seconds()
+    return records.with_columns(elapsed_s=pl.coalesce(*own, between))
+
+
+def _with_total_memory(records: pl.DataFrame) -> pl.DataFrame:
+    products = [
+        pl.col(f"req_memory_per_{share}_mb") * pl.col(f"req_{share}s")
+        for share in ("node", "cpu")
+        if {f"req_memory_per_{share}_mb", f"req_{share}s"} <= set(records.columns)
+    ]
+    known = [pl.col("req_memory_mb")] if "req_memory_mb" in records.columns else []
+    if not products:
+        return records
+    return records.with_columns(req_memory_mb=pl.coalesce(*known, *products))

@@ -1,0 +1,227 @@
+"""The settings: one frozen tree, from one TOML file and the environment, with their origins.
+
+The file is the one named by `--settings` or `PREMORTEM_SETTINGS`, else `premortem.toml` in the
+working directory, else `settings.toml` in the user's configuration folder. A variable such as
+`PREMORTEM_STORE_URL` overrides `url` under `[store]`. Unknown keys are refused, and all problems
+are reported at once.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_origin
+from zoneinfo import available_timezones
+
+import platformdirs
+import tzlocal
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from premortem.errors import InvalidInput, NotFound
+from premortem.jobs.labels import LabelPolicy
+from premortem.jobs.outcomes import Cause
+
+PREFIX = "PREMORTEM_"
+FILE_VARIABLE = f"{PREFIX}SETTINGS"
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class StoreSettings(_Section):
+    """Where records are kept."""
+
+    url: str = Field(
+        default_factory=lambda: f"sqlite:///{platformdirs.user_data_path('premortem') / 'jobs.db'}",
+        description="Address of the store: sqlite:///relative/path or sqlite:////absolute/path.",
+    )
+    patience_s: float = Field(
+        30.0, ge=0, description="Seconds to wait for another process that is writing."
+    )
+
+
+class LabelSettings(_Section):
+    """How the ends of jobs are read; see docs/labels.md."""
+
+    ignored: frozenset[Cause] = Field(
+        LabelPolicy().ignored, description="Causes that say nothing about a job and do not count."
+    )
+    completed: frozenset[Cause] = Field(
+        LabelPolicy().completed, description="Causes that count as success."
+    )
+    exit_codes: dict[int, Cause] = Field(
+        default_factory=dict, description="Causes told by the exit code of a failed job."
+    )
+
+    def policy(self) -> LabelPolicy:
+        """These settings as the value that labels jobs."""
+        return LabelPolicy(self.ignored, self.completed, self.exit_codes)
+
+
+class Settings(_Section):
+    """Everything a site can set."""
+
+    cluster: str = Field(
+        "cluster", min_length=1, description="Name for records that do not name their cluster."
+    )
+    zone: str = Field(
+        default_factory=tzlocal.get_localzone_name,
+        description="Time zone of clock times in sacct's text; the machine's by default.",
+    )
+    store: StoreSettings = Field(default_factory=StoreSettings)
+    labels: LabelSettings = Field(default_factory=LabelSettings)
+
+    @field_validator("zone")
+    @classmethod
+    def _known_zone(cls, value: str) -> str:
+        if value not in available_timezones():
+            raise ValueError(f"'{value}' is not a time zone; expected one such as Europe/Berlin")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One effective value and where it came from; passwords in addresses are masked."""
+
+    key: str
+    value: Any
+    origin: str
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSettings:
+    """The settings in force, and how they came about."""
+
+    values: Settings
+    origins: Mapping[str, str]
+
+    def explained(self) -> list[Setting]:
+        """Every setting with its value, origin and meaning."""
+        explained = []
+        for key, model, name in _leaves(Settings):
+            value = self.values.model_dump(mode="json")
+            for part in key.split("."):
+                value = value[part]
+            if isinstance(value, list):
+                value = sorted(value)
+            meaning = model.model_fields[name].description or ""
+            explained.append(
+                Setting(key, _masked(value), self.origins.get(key, "default"), meaning)
+            )
+        return explained
+
+
+def load_settings(
+    file: str | None = None, *, environment: Mapping[str, str] | None = None
+) -> LoadedSettings:
+    """Read the settings; raises `InvalidInput` with every problem found."""
+    variables = os.environ if environment is None else environment
+    path = _file_to_read(file or variables.get(FILE_VARIABLE))
+    tree = _read_file(path) if path else {}
+    origins = {key: f"{path}" for key in _given(tree)}
+    problems: list[str] = []
+    for name, text in sorted(variables.items()):
+        if not name.startswith(PREFIX) or name == FILE_VARIABLE:
+            continue
+        key = _keys_by_variable().get(name)
+        if key is None:
+            problems.append(f"{name}: no such setting")
+            continue
+        _assign(tree, key, _from_text(key, text))
+        origins[key] = name
+    try:
+        values = Settings.model_validate(tree)
+    except ValidationError as error:
+        problems += [_told(problem, path, origins) for problem in error.errors()]
+    if problems:
+        raise InvalidInput("the settings cannot be used:\n  " + "\n  ".join(problems))
+    return LoadedSettings(values, origins)
+
+
+def variable_for(key: str) -> str:
+    """The environment variable that overrides a setting, such as PREMORTEM_STORE_URL."""
+    return PREFIX + key.replace(".", "_").upper()
+
+
+def _leaves(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, type[BaseModel], str]]:
+    for name, field in model.model_fields.items():
+        annotation = field.annotation
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            yield from _leaves(annotation, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", model, name
+
+
+def _keys_by_variable() -> dict[str, str]:
+    return {variable_for(key): key for key, _, _ in _leaves(Settings)}
+
+
+def _file_to_read(named: str | None) -> Path | None:
+    if named:
+        if not Path(named).is_file():
+            raise NotFound(f"there is no settings file {named}")
+        return Path(named)
+    usual = (Path("premortem.toml"), platformdirs.user_config_path("premortem") / "settings.toml")
+    return next((path for path in usual if path.is_file()), None)
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path}: not TOML: {error}") from error
+    except OSError as error:
+        raise InvalidInput(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _given(tree: Mapping[str, Any]) -> list[str]:
+    """The settings that a file gives a value to."""
+    keys = []
+    for key, _, _ in _leaves(Settings):
+        node: Any = tree
+        for part in key.split("."):
+            node = node.get(part) if isinstance(node, Mapping) else None
+        if node is not None:
+            keys.append(key)
+    return keys
+
+
+def _assign(tree: dict[str, Any], key: str, value: Any) -> None:
+    *parents, last = key.split(".")
+    for part in parents:
+        child = tree.setdefault(part, {})
+        if not isinstance(child, dict):
+            return  # The file's own value is at fault, and will be reported.
+        tree = child
+    tree[last] = value
+
+
+def _from_text(key: str, text: str) -> Any:
+    """A variable's text as the value meant: `a,b` for a list, `137=out_of_memory` for a table."""
+    annotation = next(m.model_fields[n].annotation for k, m, n in _leaves(Settings) if k == key)
+    items = [item.strip() for item in text.split(",") if item.strip()]
+    if get_origin(annotation) is frozenset:
+        return items
+    if get_origin(annotation) is dict:
+        return {name.strip(): value.strip() for name, _, value in (i.partition("=") for i in items)}
+    return text
+
+
+def _told(problem: Any, path: Path | None, origins: Mapping[str, str]) -> str:
+    key = ".".join(str(part) for part in problem["loc"])
+    known = next((k for k in origins if key == k or key.startswith(f"{k}.")), None)
+    origin = origins[known] if known else str(path)
+    message = "no such setting" if problem["type"] == "extra_forbidden" else problem["msg"]
+    return f"{key}: {message.removeprefix('Value error, ')} (from {origin})"
+
+
+def _masked(value: Any) -> Any:
+    return (
+        re.sub(r"://([^:/@]*):[^@/]*@", r"://\1:***@", value) if isinstance(value, str) else value
+    )

@@ -1,0 +1,78 @@
+"""Columns of text turned into job fields, each value checked as it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from premortem.jobs.fields import BY_NAME
+from premortem.jobs.spellings import present
+
+Expression = Callable[[pl.Expr], pl.Expr]
+
+
+def as_text(text: pl.Expr) -> pl.Expr:
+    """The text itself."""
+    return text
+
+
+def everywhere(text: pl.Expr) -> pl.Expr:
+    """True wherever there is a text."""
+    return text.is_not_null()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How one field is read from one column of text.
+
+    `expected` says in words what should stand there; a text that is there and cannot be read makes
+    its record a bad one. `where` limits that to the texts that are meant for this field, such as
+    those sizes that end in ``c`` for memory per CPU.
+    """
+
+    field: str
+    column: str
+    read: Expression = as_text
+    expected: str = "text"
+    where: Expression = everywhere
+
+
+def read_fields(
+    raw: pl.DataFrame, readings: Sequence[Reading]
+) -> tuple[pl.DataFrame, pl.Series | None]:
+    """The fields of each record, and why a record cannot be read (None where all can).
+
+    Columns that no reading names are ignored.
+    """
+    columns = list(dict.fromkeys(reading.column for reading in readings))
+    texts = raw.lazy().select(present(pl.col(column)).alias(column) for column in columns).collect()
+    values = []
+    for reading in readings:
+        value = reading.read(pl.col(reading.column))
+        if reading.where is not everywhere:
+            value = pl.when(reading.where(pl.col(reading.column))).then(value)
+        dtype = BY_NAME[reading.field].kind.dtype
+        values.append(value.cast(dtype, strict=False).alias(reading.field))
+    records = texts.lazy().select(values).collect()
+    return records, _unreadable(texts, records, readings)
+
+
+def _unreadable(
+    texts: pl.DataFrame, records: pl.DataFrame, readings: Sequence[Reading]
+) -> pl.Series | None:
+    checked = [reading for reading in readings if reading.read is not as_text]
+    missing = records.select(pl.all().null_count()).row(0, named=True)
+    reasons = []
+    for reading in checked:
+        if missing[reading.field] == texts[reading.column].null_count():
+            continue
+        text = pl.col(reading.column)
+        lost = reading.where(text) & text.is_not_null() & records[reading.field].is_null()
+        message = f"{reading.column} is '{{}}', expected {reading.expected}"
+        reasons.append(pl.when(lost).then(pl.format(message, text.str.slice(0, 60))))
+    if not reasons:
+        return None
+    found = texts.select(pl.coalesce(reasons)).to_series()
+    return None if found.null_count() == len(found) else found

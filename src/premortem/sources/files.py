@@ -1,0 +1,235 @@
+"""Files as bounded streams: compressed or not, by blocks of whole lines, whatever their content."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import sys
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+import polars as pl
+
+from premortem.errors import InvalidInput, NotFound, Unavailable
+from premortem.sources.port import no_rejects, reject
+
+BLOCK_BYTES = 8 << 20
+LONGEST_LINE = 1 << 20
+HEAD_BYTES = 64 << 10
+
+_MAGIC: dict[bytes, str] = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
+_DAMAGE = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
+
+
+class InputFile:
+    """An open file, decompressed on the way, that knows how far it has been read.
+
+    `-` is standard input. Reading damaged compressed data ends the stream and sets `damage`
+    instead of raising, so that what came before it is not lost.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        self.damage: str | None = None
+        self._raw = self._open()
+        self.size = _size_of(self._raw)
+        self.modified = _modified(self._raw, self.path)
+        magic = self._raw.peek(6)[:6]
+        self.compression = next((n for m, n in _MAGIC.items() if magic.startswith(m)), None)
+        self._stream = self._decompressed()
+        self._head: bytes | None = None
+
+    def _open(self) -> io.BufferedReader:
+        if self.path == "-":
+            return sys.stdin.buffer  # type: ignore[return-value]
+        try:
+            return open(self.path, "rb", buffering=1 << 20)
+        except FileNotFoundError as error:
+            raise NotFound(f"{self.path}: no such file") from error
+        except IsADirectoryError as error:
+            raise InvalidInput(
+                f"{self.path} is a directory: name the files in it, such as {self.path}/*"
+            ) from error
+        except PermissionError as error:
+            raise InvalidInput(f"{self.path}: not allowed to read this file") from error
+        except OSError as error:
+            raise Unavailable(f"{self.path}: {error.strerror or error}") from error
+
+    def _decompressed(self) -> IO[bytes]:
+        match self.compression:
+            case "gzip":
+                return gzip.GzipFile(fileobj=self._raw)
+            case "bzip2":
+                return bz2.BZ2File(self._raw)
+            case "xz":
+                return lzma.LZMAFile(self._raw)
+            case _:
+                return self._raw
+
+    @property
+    def position(self) -> int:
+        """Bytes of the file itself consumed so far, comparable with `size`."""
+        try:
+            return self._raw.tell()
+        except OSError:
+            return 0
+
+    def head(self) -> bytes:
+        """The first bytes of the content, which the next `read` still returns."""
+        if self._head is None:
+            self._head = self._read(HEAD_BYTES)
+        return self._head
+
+    def tail(self) -> bytes:
+        """The last bytes of the content where they can be had without reading it all."""
+        if self.compression or not self.size or self.path == "-":
+            return b""
+        return os.pread(self._raw.fileno(), HEAD_BYTES, max(0, self.size - HEAD_BYTES))
+
+    def read(self, size: int) -> bytes:
+        """Up to `size` bytes of content; empty only at the end."""
+        if self._head:
+            data, self._head = self._head, b""
+            return data
+        return self._read(size)
+
+    def _read(self, size: int) -> bytes:
+        if self.damage is not None:
+            return b""
+        try:
+            return self._stream.read(size)
+        except _DAMAGE as error:
+            self.damage = f"the {self.compression} data is cut short or damaged ({error})"
+            return b""
+        except OSError as error:
+            raise Unavailable(f"{self.path}: reading failed: {error}") from error
+
+    def __enter__(self) -> InputFile:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._raw is not getattr(sys.stdin, "buffer", None):
+            self._raw.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Consecutive whole lines of a text with their numbers, and what could not be read among them."""
+
+    numbers: pl.Series
+    lines: pl.Series
+    rejects: pl.DataFrame
+
+
+def line_blocks(file: InputFile, *, collapse_blanks: bool = False) -> Iterator[Block]:
+    """The lines of a text in blocks of a few MiB; a line longer than a MiB is set aside.
+
+    Bytes that are not UTF-8 are shown as escapes (`\\xff`) rather than cost a record its place.
+    With `collapse_blanks`, runs of blanks and tabs become one blank.
+    """
+    number = 1
+    for text, overlong in _whole_lines(file):
+        if overlong:
+            reason = f"the line is longer than {LONGEST_LINE >> 20} MiB"
+            yield Block(_numbers(number, 0), _texts([]), reject(number, reason, text))
+            number += 1
+            continue
+        lines = _split(_blanks_collapsed(text) if collapse_blanks else text)
+        yield _without_overlong(Block(_numbers(number, len(lines)), lines, no_rejects()))
+        number += len(lines)
+    if file.damage is not None:
+        yield Block(_numbers(number, 0), _texts([]), reject(number, file.damage))
+
+
+def _whole_lines(file: InputFile) -> Iterator[tuple[str, bool]]:
+    """Text ending at a line's end; or the beginning of a line too long to hold, marked so."""
+    carry = b""
+    while data := file.read(BLOCK_BYTES):
+        data = carry + data
+        end = data.rfind(b"\n")
+        if end >= 0:
+            yield _decoded(data[:end]), False
+            carry = data[end + 1 :]
+        elif len(data) > LONGEST_LINE:
+            carry = yield from _skip_line(file, data)
+        else:
+            carry = data
+    if carry:
+        yield _decoded(carry), False
+
+
+def _skip_line(file: InputFile, beginning: bytes) -> Iterator[tuple[str, bool]]:
+    yield _decoded(beginning[:2000]), True
+    while data := file.read(BLOCK_BYTES):
+        end = data.find(b"\n")
+        if end >= 0:
+            return data[end + 1 :]
+    return b""
+
+
+def _decoded(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode(errors="backslashreplace")
+
+
+def _split(text: str) -> pl.Series:
+    lines = _texts([text]).str.split("\n").explode()
+    return lines.str.strip_suffix("\r") if "\r" in text else lines
+
+
+def _blanks_collapsed(text: str) -> str:
+    text = text.replace("\t", " ")
+    while "  " in text:
+        text = text.replace("  ", " ")
+    return text
+
+
+def _without_overlong(block: Block) -> Block:
+    overlong = block.lines.str.len_bytes() > LONGEST_LINE
+    if not overlong.any():
+        return block
+    rejects = pl.concat(
+        reject(number, f"the line is longer than {LONGEST_LINE >> 20} MiB", text)
+        for number, text in zip(
+            block.numbers.filter(overlong), block.lines.filter(overlong), strict=True
+        )
+    )
+    return Block(block.numbers.filter(~overlong), block.lines.filter(~overlong), rejects)
+
+
+def _numbers(first: int, count: int) -> pl.Series:
+    return pl.int_range(first, first + count, dtype=pl.Int64, eager=True)
+
+
+def _texts(values: list[str]) -> pl.Series:
+    return pl.Series(values, dtype=pl.String)
+
+
+def _size_of(raw: IO[bytes]) -> int | None:
+    try:
+        return os.fstat(raw.fileno()).st_size or None
+    except OSError:
+        return None
+
+
+def _modified(raw: IO[bytes], path: str) -> datetime:
+    """When the content was made: the modification time of a real file, else now."""
+    now = datetime.now(UTC)
+    if path == "-" or not Path(path).is_file():
+        return now
+    return datetime.fromtimestamp(os.fstat(raw.fileno()).st_mtime, UTC)

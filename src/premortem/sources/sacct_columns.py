@@ -1,0 +1,178 @@
+"""Which of sacct's columns fills which field, and how its text is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import polars as pl
+
+from premortem.jobs.spellings import (
+    duration_s,
+    exit_status,
+    integer,
+    quantity,
+    size_mb,
+    state,
+    timestamp,
+)
+from premortem.sources.columns import Reading
+
+_TIME = "a time such as 2026-01-05T08:00:00"
+_DURATION = "a duration such as 1-12:00:00"
+_COUNT = "a whole number"
+_SIZE = "a size such as 48000M"
+_EXIT = "an exit code such as 1:0"
+_PER_CPU_FLAG = 2.0**31
+_NO_LIMIT = ("UNLIMITED", "Partition_Limit", "INVALID")
+
+
+def readings_for(names: Sequence[str], zone: str) -> tuple[list[Reading], list[str]]:
+    """How to read a dump with these columns (in lower case), and which of them are not used.
+
+    Where two columns tell the same field, the one listed first below is read.
+    """
+    table = _table(zone)
+    chosen: dict[str, Reading] = {}
+    for reading in table:
+        if reading.column in names:
+            chosen.setdefault(reading.field, reading)
+    meant = {"jobid", *(reading.column for reading in table)}
+    return list(chosen.values()), [name for name in names if name not in meant]
+
+
+def _table(zone: str) -> tuple[Reading, ...]:
+    time = partial(timestamp, zone=zone)
+    return (
+        Reading("job_id", "jobidraw", _leading_number, "a job number"),
+        Reading("cluster", "cluster"),
+        Reading("submit_time", "submit", time, _TIME),
+        Reading("eligible_time", "eligible", time, _TIME),
+        Reading("start_time", "start", time, _TIME),
+        Reading("end_time", "end", time, _TIME),
+        Reading("user", "user"),
+        Reading("uid", "uid", integer, _COUNT),
+        Reading("group", "group"),
+        Reading("gid", "gid", integer, _COUNT),
+        Reading("account", "account"),
+        Reading("partition", "partition"),
+        Reading("qos", "qos"),
+        Reading("job_name", "jobname"),
+        Reading("work_dir", "workdir"),
+        Reading("submit_line", "submitline"),
+        Reading("features", "constraints"),
+        Reading("reservation", "reservation"),
+        Reading("priority", "priority", integer, _COUNT),
+        Reading("req_nodes", "reqnodes", integer, _COUNT),
+        Reading("req_cpus", "reqcpus", integer, _COUNT),
+        # Until Slurm 21.08 a letter told memory per node from memory per CPU; now it is a total.
+        Reading("req_memory_per_node_mb", "reqmem", _memory, _SIZE, _is_per_node),
+        Reading("req_memory_per_cpu_mb", "reqmem", _memory, _SIZE, _is_per_cpu),
+        Reading("req_memory_mb", "reqmem", _memory, _SIZE, _is_total),
+        Reading("req_tres", "reqtres"),
+        Reading("req_gpus", "reqgres", _gpus, "resources such as gpu:2", _names_gpus),
+        Reading("time_limit_s", "timelimit", duration_s, _DURATION, _is_limit),
+        Reading("time_limit_s", "timelimitraw", _minutes, "minutes", _is_limit),
+        Reading("time_unlimited", "timelimit", _is_unlimited),
+        Reading("time_unlimited", "timelimitraw", _is_unlimited),
+        Reading("alloc_nodes", "allocnodes", integer, _COUNT),
+        Reading("alloc_nodes", "nnodes", integer, _COUNT),
+        Reading("alloc_cpus", "alloccpus", integer, _COUNT),
+        Reading("alloc_cpus", "ncpus", integer, _COUNT),
+        Reading("alloc_tres", "alloctres"),
+        Reading("alloc_gpus", "allocgres", _gpus, "resources such as gpu:2", _names_gpus),
+        Reading("node_list", "nodelist"),
+        Reading("restart_count", "restarts", integer, _COUNT),
+        Reading("state", "state", state, "one of Slurm's job states"),
+        Reading("exit_code", "exitcode", partial(exit_status, part=0), _EXIT),
+        Reading("exit_signal", "exitcode", partial(exit_status, part=1), _EXIT),
+        Reading("derived_exit_code", "derivedexitcode", partial(exit_status, part=0), _EXIT),
+        Reading("derived_exit_signal", "derivedexitcode", partial(exit_status, part=1), _EXIT),
+        Reading("reason", "reason"),
+        Reading("elapsed_s", "elapsedraw", integer, _COUNT),
+        Reading("elapsed_s", "elapsed", duration_s, _DURATION),
+        Reading("cpu_user_s", "usercpu", duration_s, _DURATION),
+        Reading("cpu_system_s", "systemcpu", duration_s, _DURATION),
+        Reading("cpu_total_s", "totalcpu", duration_s, _DURATION),
+        Reading("max_rss_mb", "maxrss", size_mb, _SIZE),
+        Reading("avg_disk_read_mb", "avediskread", size_mb, _SIZE),
+        Reading("avg_disk_write_mb", "avediskwrite", size_mb, _SIZE),
+        Reading("energy_j", "consumedenergyraw", quantity, "joules"),
+        Reading("energy_j", "consumedenergy", partial(quantity, step=1000.0), "joules"),
+    )
+
+
+def with_job_number(records: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:
+    """Add the job's number and its place in an array or heterogeneous job, from JobID.
+
+    `100_7` is task 7 of array 100 and `100+1` component 1 of job 100. Where JobIDRaw is missing,
+    a component's own number follows from its leader's; a task's does not and is made up, see the
+    field `job_id`.
+    """
+    if "jobid" not in raw.columns:
+        return records
+    parts = (
+        raw["jobid"].str.strip_chars().str.extract_groups(r"^(\d+)(?:_(\d+)|_\[[^\]]*\]|\+(\d+))?$")
+    )
+    places = {"base": "1", "task": "2", "offset": "3"}
+    numbers = {
+        name: parts.struct.field(place).cast(pl.Int64, strict=False)
+        for name, place in places.items()
+    }
+    is_array = raw["jobid"].str.contains("_", literal=True)
+    base, task, offset = pl.col("base"), pl.col("task"), pl.col("offset")
+    raw_id = [pl.col("job_id")] if "job_id" in records.columns else []
+    return records.with_columns(**numbers, is_array=is_array).select(
+        pl.all().exclude(*numbers, "is_array", "job_id"),
+        job_id=pl.coalesce(*raw_id, base + (task + 1) * 2**32, base + offset, base),
+        array_job_id=pl.when("is_array").then(base),
+        array_task_id=task,
+        het_job_id=pl.when(offset.is_not_null()).then(base),
+        het_offset=offset,
+    )
+
+
+def _leading_number(text: pl.Expr) -> pl.Expr:
+    return text.str.extract(r"^(\d+)(?:[.+].*)?$").cast(pl.Int64, strict=False)
+
+
+def _memory(text: pl.Expr) -> pl.Expr:
+    size = size_mb(text.str.strip_suffix("n").str.strip_suffix("c"), plain="M")
+    return pl.when(size >= _PER_CPU_FLAG).then(size - _PER_CPU_FLAG).otherwise(size)
+
+
+def _is_per_node(text: pl.Expr) -> pl.Expr:
+    return text.str.ends_with("n") & ~_is_flagged(text)
+
+
+def _is_per_cpu(text: pl.Expr) -> pl.Expr:
+    return text.str.ends_with("c") | _is_flagged(text)
+
+
+def _is_total(text: pl.Expr) -> pl.Expr:
+    return ~text.str.contains("[nc]$")
+
+
+def _is_flagged(text: pl.Expr) -> pl.Expr:
+    """Whether the size carries the bit by which old releases marked memory per CPU."""
+    return text.str.contains(r"^2147[45]\d{5}Mn$")
+
+
+def _gpus(text: pl.Expr) -> pl.Expr:
+    return text.str.extract(r"gpu(?::[^:,()]+)?:(\d+)").cast(pl.Int64, strict=False)
+
+
+def _names_gpus(text: pl.Expr) -> pl.Expr:
+    return text.str.contains("gpu", literal=True)
+
+
+def _is_limit(text: pl.Expr) -> pl.Expr:
+    return ~text.is_in(_NO_LIMIT)
+
+
+def _is_unlimited(text: pl.Expr) -> pl.Expr:
+    return text == "UNLIMITED"
+
+
+def _minutes(text: pl.Expr) -> pl.Expr:
+    return integer(text) * 60

@@ -1,0 +1,130 @@
+"""JSON from Slurm: `sacct --json`, `squeue --json`, and slurmrestd's lists of jobs.
+
+Accounting (`/slurmdb/*/jobs`) and the controller (`/slurm/*/jobs`) describe a job differently, and
+every API version from v0.0.37 on a little differently again. The shape of each record decides how
+it is read; the version named in the document is only noted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from premortem.errors import InvalidInput
+from premortem.jobs.fields import Kind
+from premortem.jobs.frame import SCHEMA
+from premortem.jobs.normal import normalise
+from premortem.sources.files import InputFile
+from premortem.sources.json_stream import JsonStream
+from premortem.sources.port import Batch, Context, checked, reject, shortened
+from premortem.sources.slurm_records import BadRecord, fields_of
+
+_BATCH = 2000
+# Behind the name of the plugin, so that a job cannot name a version in its submit line.
+_VERSION = re.compile(rb"(?:data_parser\\?/|openapi\\?/(?:db)?)(v0\.0\.\d+)")
+
+
+@dataclass(slots=True)
+class SlurmJsonSource:
+    """Reads one JSON document; `line` in rejects is the number of the record in it, from 1."""
+
+    file: InputFile
+    context: Context
+    notes: list[str] = field(default_factory=list)
+
+    def batches(self) -> Iterator[Batch]:
+        """The document's jobs in batches. Errors that Slurm put into its answer become notes."""
+        stream = JsonStream(self.file)
+        # Newer releases name the version behind the jobs, at the end of the document.
+        version = _version_in(self.file.head()) or _version_in(self.file.tail())
+        pending: list[tuple[int, Any]] = []
+        number = 0
+        for number, record in enumerate(stream.items("jobs"), start=1):
+            pending.append((number, record))
+            if len(pending) == _BATCH:
+                yield self._batch(pending, stream, version)
+                pending = []
+        if pending:
+            yield self._batch(pending, stream, version)
+        if stream.damage:
+            if number == 0 and not stream.found:
+                raise InvalidInput(f"{self.file.path}: {stream.damage}")
+            damage = reject(number + 1, stream.damage)
+            yield Batch(pl.DataFrame(), damage, self.file.position)
+        self._report(stream)
+
+    def _batch(
+        self, numbered: list[tuple[int, Any]], stream: JsonStream, version: str | None
+    ) -> Batch:
+        cluster = self.context.cluster or _cluster_of(stream) or self.context.fallback_cluster
+        rows, reasons = [], []
+        for _, record in numbered:
+            reason = None
+            try:
+                row = fields_of(record)
+            except BadRecord as error:
+                row, reason = {}, str(error)
+            rows.append(row)
+            reasons.append(reason)
+        schema = {name: SCHEMA[name] for name in SCHEMA if any(name in row for row in rows)}
+        records = pl.DataFrame(
+            {name: [row.get(name) for row in rows] for name in schema}, schema=_plain(schema)
+        )
+        own = [pl.col("cluster")] if "cluster" in schema and not self.context.cluster else []
+        records = records.with_columns(
+            *[(pl.col(n) * 1_000_000).cast(t) for n, t in schema.items() if t == Kind.TIME.dtype],
+            cluster=pl.coalesce(*own, pl.lit(cluster)),
+            api_version=pl.lit(version),
+            seen_at=pl.lit(self.context.seen_at).cast(Kind.TIME.dtype),
+        )
+        lines = pl.Series([number for number, _ in numbered])
+        batch = checked(
+            normalise(records),
+            pl.repeat("", records.height, dtype=pl.String, eager=True),
+            lines,
+            pl.Series(reasons, dtype=pl.String),
+            context=self.context,
+            position=self.file.position,
+        )
+        return Batch(batch.jobs, _with_texts(batch.rejects, numbered), batch.position)
+
+    def _report(self, stream: JsonStream) -> None:
+        for error in stream.others.get("errors") or []:
+            if isinstance(error, dict):
+                parts = (error.get("description"), error.get("error"))
+                error = ": ".join(str(part) for part in parts if part)
+            self.notes.append(f"Slurm reported an error: {error}")
+        if not stream.found:
+            held = ", ".join(name for name in stream.others if name not in ("meta", "errors"))
+            self.notes.append(f"the document has no list of jobs; it holds {held or 'nothing'}")
+
+
+def _version_in(data: bytes) -> str | None:
+    found = _VERSION.search(data)
+    return found[1].decode() if found else None
+
+
+def _cluster_of(stream: JsonStream) -> str | None:
+    meta = stream.others.get("meta")
+    for slurm in (meta.get("slurm"), meta.get("Slurm")) if isinstance(meta, dict) else ():
+        if isinstance(slurm, dict) and isinstance(slurm.get("cluster"), str):
+            return slurm["cluster"] or None
+    return None
+
+
+def _plain(schema: dict[str, pl.DataType]) -> dict[str, pl.DataType]:
+    """The schema with times as seconds since 1970, as Slurm's JSON has them."""
+    return {n: pl.Int64() if t == Kind.TIME.dtype else t for n, t in schema.items()}
+
+
+def _with_texts(rejects: pl.DataFrame, numbered: list[tuple[int, Any]]) -> pl.DataFrame:
+    if rejects.is_empty():
+        return rejects
+    records = dict(numbered)
+    texts = [json.dumps(records[line]) for line in rejects["line"]]
+    return shortened(rejects.with_columns(text=pl.Series(texts, dtype=pl.String)))

@@ -1,0 +1,69 @@
+"""What every store can do. `tests/contracts` holds each adapter to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+import polars as pl
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """What became of appended records: every one of them is counted once."""
+
+    new: int = 0
+    updated: int = 0
+    unchanged: int = 0
+
+    def __add__(self, other: Appended) -> Appended:
+        return Appended(
+            self.new + other.new, self.updated + other.updated, self.unchanged + other.unchanged
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class JobQuery:
+    """Which jobs are wanted. Several values of one filter are alternatives; filters add up.
+
+    `since` is included and `until` is not; both are about submission. With `limit`, the newest
+    jobs are given; the answer is in order of submission all the same.
+    """
+
+    clusters: Sequence[str] = ()
+    job_ids: Sequence[int] = ()
+    array_job_ids: Sequence[int] = ()
+    users: Sequence[str] = ()
+    accounts: Sequence[str] = ()
+    partitions: Sequence[str] = ()
+    job_names: Sequence[str] = ()
+    states: Sequence[str] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    limit: int | None = None
+
+
+class Store(Protocol):
+    """The memory of a cluster: every job once, whatever the order and number of its sightings."""
+
+    def append(self, jobs: pl.DataFrame) -> Appended:
+        """Keep each job; a later sighting completes an earlier one, see `jobs.sightings`.
+
+        All of the frame is kept, or, on an error, nothing of it.
+        """
+
+    def jobs(
+        self, query: JobQuery = JobQuery(), columns: Sequence[str] | None = None
+    ) -> pl.DataFrame:
+        """The jobs wanted, ordered by submission; only the named columns are read."""
+
+    def set_aside(self, source: str, rejects: pl.DataFrame, *, afresh: bool = False) -> None:
+        """Keep bad records of a source; `afresh` first forgets those it gave before."""
+
+    def rejects(self, source: str | None = None) -> pl.DataFrame:
+        """Bad records set aside: source, line, reason, text, seen_at; by source and line."""
+
+    def close(self) -> None:
+        """Release the store; using it afterwards is an error."""

@@ -1,0 +1,332 @@
+"""Job records in one SQLite file, for one machine.
+
+In write-ahead mode others read while one writes, and a process killed in the middle of a write
+leaves the last complete batch. Records travel as Arrow columns both ways (ADBC), so that no Python
+object is made for any value.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import adbc_driver_manager as adbc
+import polars as pl
+from adbc_driver_sqlite import dbapi
+
+from premortem.errors import Conflict, InvalidInput, NotFound, PremortemError, Unavailable
+from premortem.jobs.fields import BY_NAME, KEY, Kind
+from premortem.jobs.frame import SCHEMA, conform, require_fields
+from premortem.jobs.sightings import differ, fold, tells_more, with_verdict
+from premortem.stores import sqlite_schema as schema
+from premortem.stores.port import Appended, JobQuery
+
+_ORDER = ("cluster", "submit_time", "job_id")
+_READ_ROWS = 65_536
+_REJECT_COLUMNS = ("source", "line", "reason", "text", "seen_at")
+
+
+class SqliteStore:
+    """A store in the SQLite file at `path`; see the port for what it does."""
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, read_only: bool = False, patience_s: float = 30.0
+    ) -> None:
+        self.path = Path(path)
+        self._read_only = read_only
+        _check_place(self.path, read_only=read_only)
+        mode = "ro" if read_only else "rwc"
+        with self._translated():
+            self._connection = dbapi.connect(
+                f"file:{_escaped(self.path)}?mode={mode}", autocommit=True
+            )
+            self._cursor = self._connection.cursor()
+        try:
+            self._execute(f"PRAGMA busy_timeout = {round(patience_s * 1000)}")
+            if not read_only:
+                # The mode is a property of the file; what is committed survives a killed process.
+                self._execute("PRAGMA journal_mode = WAL")
+                self._execute("PRAGMA synchronous = NORMAL")
+            self._columns = self._prepared()
+        except PremortemError:
+            self.close()
+            raise
+
+    def append(self, jobs: pl.DataFrame) -> Appended:
+        """Keep each job; see the port."""
+        if jobs.is_empty():
+            return Appended()
+        sighted = _without_empty_columns(fold(conform(jobs)))
+        with self._transaction():
+            new = self._insert(sighted)
+            changed = 0 if new == sighted.height else self._merge(sighted)
+        return Appended(new, changed, jobs.height - new - changed)
+
+    def jobs(
+        self, query: JobQuery = JobQuery(), columns: Sequence[str] | None = None
+    ) -> pl.DataFrame:
+        """The jobs wanted, ordered by submission; see the port."""
+        wanted = list(SCHEMA) if columns is None else list(columns)
+        require_fields(wanted)
+        conditions, values = _conditions(query)
+        if not query.clusters:
+            # Naming all clusters lets SQLite walk its index by time within each.
+            conditions.append(f"cluster IN ({schema.ALL_CLUSTERS})")
+        where = " AND ".join(conditions)
+        last = (
+            f"ORDER BY submit_time DESC, job_id DESC LIMIT {query.limit:d}" if query.limit else ""
+        )
+        ordered = list(dict.fromkeys([*wanted, *_ORDER]))
+        frame = self._select(ordered, f"FROM job WHERE {where} {last}", values)
+        return _in_order(frame, newest_first=bool(query.limit)).select(wanted)
+
+    def set_aside(self, source: str, rejects: pl.DataFrame, *, afresh: bool = False) -> None:
+        """Keep bad records of a source; see the port."""
+        if rejects.is_empty() and not afresh:
+            return
+        now = int(datetime.now(UTC).timestamp())
+        rows = rejects.with_columns(source=pl.lit(source), seen_at=pl.lit(now))
+        marks = ", ".join("?" * len(_REJECT_COLUMNS))
+        with self._transaction():
+            if afresh:
+                self._execute("DELETE FROM reject WHERE source = ?", [source])
+            if not rows.is_empty():
+                self._execute_many(
+                    f"INSERT OR REPLACE INTO reject ({', '.join(_REJECT_COLUMNS)}) VALUES ({marks})",
+                    rows.select(_REJECT_COLUMNS),
+                )
+
+    def rejects(self, source: str | None = None) -> pl.DataFrame:
+        """Bad records set aside; see the port."""
+        where, values = ("WHERE source = ?", [source]) if source else ("", [])
+        sample = "'' AS source, 0 AS line, '' AS reason, '' AS text, 0 AS seen_at"
+        names = ", ".join(_REJECT_COLUMNS)
+        frame = self._query(
+            f"SELECT {sample} UNION ALL SELECT {names} FROM reject {where}", values
+        ).slice(1)
+        return frame.with_columns(_as_time(pl.col("seen_at"))).sort("source", "line")
+
+    def close(self) -> None:
+        """Release the file."""
+        self._cursor.close()
+        self._connection.close()
+
+    def _insert(self, sighted: pl.DataFrame) -> int:
+        """Add the jobs not yet known; returns how many those were."""
+        before = self._total_changes()
+        marks = ", ".join("?" * sighted.width)
+        names = ", ".join(map(_quoted, sighted.columns))
+        self._execute_many(
+            f"INSERT OR IGNORE INTO job ({names}) VALUES ({marks})", _encoded(sighted)
+        )
+        return self._total_changes() - before
+
+    def _merge(self, sighted: pl.DataFrame) -> int:
+        """Fold the sightings into the records already there; returns how many that changed."""
+        sighted = with_verdict(sighted)
+        stored = self._stored(sighted)
+        sighted = stored.select(KEY).join(sighted, on=KEY, how="left", maintain_order="left")
+        news = tells_more(stored, sighted.select(stored.columns))
+        stored, sighted = stored.filter(news), sighted.filter(news).select(stored.columns)
+        folded = fold(pl.concat([stored, sighted]))
+        changed = folded.filter(differ(stored, folded))
+        if not changed.is_empty():
+            values = [name for name in changed.columns if name not in KEY]
+            assignments = ", ".join(f"{_quoted(name)} = ?" for name in values)
+            self._execute_many(
+                f"UPDATE job SET {assignments} WHERE cluster = ? AND job_id = ? AND submit_time = ?",
+                _encoded(changed.select(*values, *KEY)),
+            )
+        return changed.height
+
+    def _stored(self, sighted: pl.DataFrame) -> pl.DataFrame:
+        """The records of the jobs sighted, in the columns sighted."""
+        self._execute(schema.SIGHTED_TABLE)
+        self._execute("DELETE FROM sighted")
+        self._execute_many("INSERT INTO sighted VALUES (?, ?, ?)", _encoded(sighted.select(_ORDER)))
+        return self._select(
+            sighted.columns, "FROM sighted CROSS JOIN job USING (cluster, submit_time, job_id)"
+        )
+
+    def _select(
+        self, columns: Sequence[str], rest: str, values: Sequence[Any] = ()
+    ) -> pl.DataFrame:
+        """A query over job columns as a frame in the table's types.
+
+        The driver guesses types from the first rows, which may be empty, so the query begins with
+        a row of samples that is dropped again.
+        """
+        kinds = {name: BY_NAME[name].kind for name in columns}
+        samples = ", ".join(f"{schema.SAMPLES[k]} AS {_quoted(n)}" for n, k in kinds.items())
+        names = ", ".join(_quoted(n) if n in self._columns else "NULL" for n in columns)
+        frame = self._query(
+            f"SELECT {samples} UNION ALL SELECT * FROM (SELECT {names} {rest})", values
+        ).slice(1)
+        return frame.select(_decoded(name, kind) for name, kind in kinds.items())
+
+    def _prepared(self) -> set[str]:
+        """Bring the file to the present schema, or refuse it; returns the columns there are."""
+        version = self._query("PRAGMA user_version").item()
+        if version > schema.VERSION:
+            raise Conflict(
+                f"{self.path} was written by a newer premortem (schema {version}, this one knows "
+                f"{schema.VERSION}): upgrade premortem, or use another store"
+            )
+        if self._read_only:
+            if version == 0:
+                raise InvalidInput(f"{self.path} is not a premortem store")
+            return self._present_columns()
+        missing = set(SCHEMA) - (self._present_columns() if version else set())
+        if version < schema.VERSION or missing:
+            with self._transaction():
+                # Another process may have done it while this one waited.
+                version = self._query("PRAGMA user_version").item()
+                for statements in schema.MIGRATIONS[version:]:
+                    for statement in statements:
+                        self._execute(statement)
+                for name in sorted(set(SCHEMA) - self._present_columns()):
+                    self._execute(f"ALTER TABLE job ADD COLUMN {schema.column(name)}")
+                self._execute(f"PRAGMA user_version = {schema.VERSION}")
+        return set(SCHEMA)
+
+    def _present_columns(self) -> set[str]:
+        return set(self._query("SELECT name FROM pragma_table_info('job')")["name"])
+
+    def _total_changes(self) -> int:
+        return int(self._query("SELECT total_changes() AS n").item())
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._execute("COMMIT")
+        except BaseException:
+            try:
+                self._cursor.execute("ROLLBACK")
+            except adbc.Error:
+                pass  # SQLite has already rolled back, as it does when the disk is full.
+            raise
+
+    def _execute(self, sql: str, values: Sequence[Any] = ()) -> None:
+        with self._translated():
+            self._cursor.execute(sql, tuple(values) or None)
+
+    def _execute_many(self, sql: str, rows: pl.DataFrame) -> None:
+        with self._translated():
+            self._cursor.executemany(sql, rows)
+
+    def _query(self, sql: str, values: Sequence[Any] = ()) -> pl.DataFrame:
+        with self._translated():
+            self._cursor.adbc_statement.set_options(
+                **{"adbc.sqlite.query.batch_rows": str(_READ_ROWS)}
+            )
+            self._cursor.execute(sql, tuple(values) or None)
+            return self._cursor.fetch_polars()
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Turn the driver's errors into ours; SQLite tells them apart by their text alone."""
+        try:
+            yield
+        except adbc.Error as error:
+            text = str(error)
+            if "locked" in text or "busy" in text:
+                raise Unavailable(
+                    f"{self.path} is being written by another process: try again"
+                ) from error
+            if "disk is full" in text:
+                raise Unavailable(
+                    f"no space left for {self.path}: free some and run this again, what was "
+                    "stored before is safe"
+                ) from error
+            if "readonly" in text:
+                raise Unavailable(
+                    f"{self.path} cannot be written to: check its permissions"
+                ) from error
+            if "not a database" in text or "malformed" in text:
+                raise InvalidInput(f"{self.path} is not a premortem store: {text}") from error
+            raise Unavailable(f"{self.path}: {text}") from error
+
+
+def _check_place(path: Path, *, read_only: bool) -> None:
+    """Raise early, where SQLite would only say that it is out of memory."""
+    if path.is_dir():
+        raise InvalidInput(f"{path} is a directory: name a file in it, such as {path / 'jobs.db'}")
+    if read_only and not path.exists():
+        raise NotFound(f"there is no store at {path} yet: 'premortem load' makes one")
+    if read_only:
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Unavailable(f"cannot make the folder {path.parent}: {error.strerror}") from error
+    target = path if path.exists() else path.parent
+    if not os.access(target, os.W_OK):
+        raise Unavailable(f"{target} cannot be written to: check its permissions")
+
+
+def _conditions(query: JobQuery) -> tuple[list[str], list[Any]]:
+    filters: dict[str, Sequence[Any]] = {
+        "cluster": query.clusters,
+        "job_id": query.job_ids,
+        "array_job_id": query.array_job_ids,
+        "user": query.users,
+        "account": query.accounts,
+        "partition": query.partitions,
+        "job_name": query.job_names,
+        "state": query.states,
+    }
+    conditions, values = ["1"], []
+    for name, wanted in filters.items():
+        if wanted:
+            conditions.append(f"{_quoted(name)} IN ({', '.join('?' * len(wanted))})")
+            values += list(wanted)
+    for instant, comparison in ((query.since, ">="), (query.until, "<")):
+        if instant is not None:
+            conditions.append(f"submit_time {comparison} ?")
+            values.append(int(instant.timestamp()))
+    return conditions, values
+
+
+def _in_order(jobs: pl.DataFrame, *, newest_first: bool) -> pl.DataFrame:
+    """The jobs by submission; those of one cluster come in that order, or its reverse, already."""
+    if jobs["cluster"].n_unique() > 1:
+        return jobs.sort("submit_time", "cluster", "job_id")
+    return jobs.reverse() if newest_first else jobs
+
+
+def _without_empty_columns(jobs: pl.DataFrame) -> pl.DataFrame:
+    empty = jobs.select(pl.all().null_count()).row(0)
+    return jobs.select(
+        name for name, nulls in zip(jobs.columns, empty, strict=True) if nulls < jobs.height
+    )
+
+
+def _encoded(jobs: pl.DataFrame) -> pl.DataFrame:
+    """Times as whole seconds since 1970 and flags as 0 or 1."""
+    return jobs.with_columns(
+        *[pl.col(n).dt.epoch("s") for n, t in jobs.schema.items() if isinstance(t, pl.Datetime)],
+        *[pl.col(n).cast(pl.Int64) for n, t in jobs.schema.items() if t == pl.Boolean],
+    )
+
+
+def _decoded(name: str, kind: Kind) -> pl.Expr:
+    return _as_time(pl.col(name)) if kind is Kind.TIME else pl.col(name).cast(kind.dtype)
+
+
+def _as_time(seconds: pl.Expr) -> pl.Expr:
+    return (seconds * 1_000_000).cast(Kind.TIME.dtype)
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'
+
+
+def _escaped(path: Path) -> str:
+    """The path as SQLite's URI wants it."""
+    return str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
