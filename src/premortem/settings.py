@@ -124,7 +124,7 @@ def load_settings(
     variables = os.environ if environment is None else environment
     path = _file_to_read(file or variables.get(FILE_VARIABLE))
     tree = _read_file(path) if path else {}
-    origins = {key: f"{path}" for key in _given(tree)}
+    origins = dict.fromkeys(_given(tree), f"{path}")
     problems: list[str] = []
     for name, text in sorted(variables.items()):
         if not name.startswith(PREFIX) or name == FILE_VARIABLE:

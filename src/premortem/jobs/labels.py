@@ -16,7 +16,6 @@ from premortem.jobs.frame import SCHEMA
 from premortem.jobs.outcomes import Cause, Outcome
 from premortem.jobs.states import STATES, Progress
 
-
 _STATE_VERDICTS: Mapping[str, str] = {
     "COMPLETED": Outcome.COMPLETED,
     "FAILED": Cause.APPLICATION,

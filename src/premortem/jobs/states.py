@@ -48,11 +48,11 @@ STEP_WEIGHT: dict[str, int] = {
 
 _SHORT = {
     "PD": "PENDING", "R": "RUNNING", "S": "SUSPENDED", "ST": "STOPPED", "CD": "COMPLETED",
-    "CA": "CANCELLED", "F": "FAILED", "TO": "TIMEOUT", "OOM": "OUT_OF_MEMORY", "OM": "OUT_OF_MEMORY",
-    "NF": "NODE_FAIL", "BF": "BOOT_FAIL", "DL": "DEADLINE", "PR": "PREEMPTED", "CG": "COMPLETING",
-    "CF": "CONFIGURING", "RQ": "REQUEUED", "RF": "REQUEUE_FED", "RH": "REQUEUE_HOLD",
-    "RS": "RESIZING", "RV": "REVOKED", "SE": "SPECIAL_EXIT", "SI": "SIGNALING",
-    "SO": "STAGE_OUT", "LF": "LAUNCH_FAILED",
+    "CA": "CANCELLED", "F": "FAILED", "TO": "TIMEOUT", "OOM": "OUT_OF_MEMORY",
+    "OM": "OUT_OF_MEMORY", "NF": "NODE_FAIL", "BF": "BOOT_FAIL", "DL": "DEADLINE",
+    "PR": "PREEMPTED", "CG": "COMPLETING", "CF": "CONFIGURING", "RQ": "REQUEUED",
+    "RF": "REQUEUE_FED", "RH": "REQUEUE_HOLD", "RS": "RESIZING", "RV": "REVOKED",
+    "SE": "SPECIAL_EXIT", "SI": "SIGNALING", "SO": "STAGE_OUT", "LF": "LAUNCH_FAILED",
 }  # fmt: skip
 
 # Flags that say what becomes of the run, beside or instead of a base state.

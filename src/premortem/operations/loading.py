@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -96,7 +96,7 @@ def _store_batches(
             progress(batch.position)
 
 
-def _ahead(batches: Iterator[Batch]) -> Iterator[Batch]:
+def _ahead(batches: Iterator[Batch]) -> Generator[Batch]:
     """The same batches, each parsed while the one before it is being stored."""
     with ThreadPoolExecutor(1) as reader:
         coming = reader.submit(next, batches, None)

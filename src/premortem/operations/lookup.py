@@ -38,7 +38,9 @@ def labelled_jobs(
     wanted = wanted.tail(query.limit) if query.limit else wanted
     if wanted.is_empty():
         return policy.label(store.jobs(replace(query, limit=1)).clear())
-    bounds = replace(query, since=wanted["submit_time"].min(), until=None, limit=None)
+    bounds = replace(
+        query, since=wanted.select(pl.col("submit_time").min()).item(), until=None, limit=None
+    )
     found = store.jobs(bounds).join(wanted.select(KEY), on=KEY, how="semi", maintain_order="left")
     return policy.label(found)
 

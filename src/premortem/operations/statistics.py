@@ -83,13 +83,14 @@ def statistics(store: Store, policy: LabelPolicy, query: JobQuery, *, top: int =
         failed=(pl.col("outcome") == "failed").fill_null(False),
         counted=pl.col("outcome").is_in(["failed", "completed"]),
         core_hours=(pl.col("alloc_cpus") * pl.col("elapsed_s") / 3600.0).fill_null(0.0),
-        name=name_stem(pl.coalesce("job_name", "executable")),
+        # An executable known by its number alone has no stem.
+        name=pl.coalesce(name_stem(pl.col("job_name")), "executable"),
     )
     lost = jobs.filter("failed")
     step = _step(jobs)
     return Statistics(
         jobs=jobs.height,
-        users=jobs["user"].drop_nulls().n_unique(),
+        users=jobs.filter(pl.col("user").is_not_null()).select("cluster", "user").n_unique(),
         clusters=sorted(jobs["cluster"].unique()),
         first=jobs["submit_time"].min(),  # type: ignore[arg-type]
         last=jobs["submit_time"].max(),  # type: ignore[arg-type]
@@ -138,11 +139,11 @@ def _top(jobs: pl.DataFrame, column: str, count: int) -> pl.DataFrame:
     main_cause = pl.col("cause").drop_nulls().mode().sort().first()
     return (
         jobs.filter(pl.col(column).is_not_null())
-        .group_by(column)
+        .group_by(column, "cluster")
         .agg(*_tally(), main_cause=main_cause)
         .with_columns(_share())
         .filter(pl.col("failed") > 0)
-        .sort(["failed", column], descending=[True, False])
+        .sort(["failed", column, "cluster"], descending=[True, False, False])
         .head(count)
     )
 

@@ -52,7 +52,7 @@ def _format_of(file: InputFile, wanted: ReadOptions) -> Format:
     if head.startswith(PARQUET_MAGIC):
         return Format.TABLE
     if not head.strip():
-        raise InvalidInput(file.damage and f"{file.path}: {file.damage}" or f"{file.path} is empty")
+        raise InvalidInput(f"{file.path}: {file.damage or 'the file is empty'}")
     found = _format_of_text(head)
     if found is None:
         raise InvalidInput(

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import io
 import lzma
 import os
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import IO
+from typing import BinaryIO, Protocol
 
 import polars as pl
 
@@ -27,6 +26,10 @@ HEAD_BYTES = 64 << 10
 
 _MAGIC: dict[bytes, str] = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
 _DAMAGE = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
+
+
+class _Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
 
 
 class InputFile:
@@ -42,14 +45,14 @@ class InputFile:
         self._raw = self._open()
         self.size = _size_of(self._raw)
         self.modified = _modified(self._raw, self.path)
-        magic = self._raw.peek(6)[:6]
+        magic = _peek(self._raw)
         self.compression = next((n for m, n in _MAGIC.items() if magic.startswith(m)), None)
         self._stream = self._decompressed()
         self._head: bytes | None = None
 
-    def _open(self) -> io.BufferedReader:
+    def _open(self) -> BinaryIO:
         if self.path == "-":
-            return sys.stdin.buffer  # type: ignore[return-value]
+            return sys.stdin.buffer
         try:
             return open(self.path, "rb", buffering=1 << 20)
         except FileNotFoundError as error:
@@ -63,7 +66,7 @@ class InputFile:
         except OSError as error:
             raise Unavailable(f"{self.path}: {error.strerror or error}") from error
 
-    def _decompressed(self) -> IO[bytes]:
+    def _decompressed(self) -> _Readable:
         match self.compression:
             case "gzip":
                 return gzip.GzipFile(fileobj=self._raw)
@@ -127,7 +130,7 @@ class InputFile:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Consecutive whole lines of a text with their numbers, and what could not be read among them."""
+    """Consecutive whole lines with their numbers, and what could not be read among them."""
 
     numbers: pl.Series
     lines: pl.Series
@@ -171,7 +174,7 @@ def _whole_lines(file: InputFile) -> Iterator[tuple[str, bool]]:
         yield _decoded(carry), False
 
 
-def _skip_line(file: InputFile, beginning: bytes) -> Iterator[tuple[str, bool]]:
+def _skip_line(file: InputFile, beginning: bytes) -> Generator[tuple[str, bool], None, bytes]:
     yield _decoded(beginning[:2000]), True
     while data := file.read(BLOCK_BYTES):
         end = data.find(b"\n")
@@ -220,14 +223,19 @@ def _texts(values: list[str]) -> pl.Series:
     return pl.Series(values, dtype=pl.String)
 
 
-def _size_of(raw: IO[bytes]) -> int | None:
+def _peek(raw: BinaryIO) -> bytes:
+    peek = getattr(raw, "peek", None)
+    return peek(6)[:6] if peek else b""
+
+
+def _size_of(raw: BinaryIO) -> int | None:
     try:
         return os.fstat(raw.fileno()).st_size or None
     except OSError:
         return None
 
 
-def _modified(raw: IO[bytes], path: str) -> datetime:
+def _modified(raw: BinaryIO, path: str) -> datetime:
     """When the content was made: the modification time of a real file, else now."""
     now = datetime.now(UTC)
     if path == "-" or not Path(path).is_file():

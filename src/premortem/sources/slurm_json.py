@@ -22,7 +22,8 @@ from premortem.jobs.normal import normalise
 from premortem.sources.files import InputFile
 from premortem.sources.json_stream import JsonStream
 from premortem.sources.port import Batch, Context, checked, reject, shortened
-from premortem.sources.slurm_records import BadRecord, fields_of
+from premortem.sources.slurm_records import fields_of
+from premortem.sources.slurm_values import BadRecord
 
 _BATCH = 2000
 # Behind the name of the plugin, so that a job cannot name a version in its submit line.

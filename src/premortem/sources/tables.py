@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import polars as pl
 from polars.exceptions import PolarsError
@@ -144,6 +145,14 @@ class TableSource:
         return wanted
 
 
+class _CsvReader(Protocol):
+    """What `csv.reader` returns; the standard library gives the type no public name."""
+
+    line_num: int
+
+    def __next__(self) -> list[str]: ...
+
+
 class _TaskNumbers:
     """Numbers rows that share a job's key as tasks of an array, in the order they come."""
 
@@ -173,7 +182,7 @@ class _TaskNumbers:
         ).drop("seen", "task")
 
 
-def _records(reader: csv._reader) -> Iterator[tuple[int, list[str], str | None]]:
+def _records(reader: _CsvReader) -> Iterator[tuple[int, list[str], str | None]]:
     """Each record with the line it begins on, and what is wrong with it, if anything."""
     while True:
         first = reader.line_num + 1
@@ -188,7 +197,7 @@ def _records(reader: csv._reader) -> Iterator[tuple[int, list[str], str | None]]
 def _rows(
     header: list[str], rows: list[list[str]], numbers: list[int], unreadable: list[pl.DataFrame]
 ) -> _Rows:
-    columns = list(zip(*rows, strict=True)) if rows else [[] for _ in header]
+    columns: list[Sequence[str]] = list(zip(*rows, strict=True)) if rows else [[]] * len(header)
     cells = pl.DataFrame(
         dict(zip(header, columns, strict=True)), schema=dict.fromkeys(header, pl.String)
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -95,8 +95,9 @@ class SqliteStore:
             if afresh:
                 self._execute("DELETE FROM reject WHERE source = ?", [source])
             if not rows.is_empty():
+                names = ", ".join(_REJECT_COLUMNS)
                 self._execute_many(
-                    f"INSERT OR REPLACE INTO reject ({', '.join(_REJECT_COLUMNS)}) VALUES ({marks})",
+                    f"INSERT OR REPLACE INTO reject ({names}) VALUES ({marks})",
                     rows.select(_REJECT_COLUMNS),
                 )
 
@@ -137,9 +138,9 @@ class SqliteStore:
         if not changed.is_empty():
             values = [name for name in changed.columns if name not in KEY]
             assignments = ", ".join(f"{_quoted(name)} = ?" for name in values)
+            key = " AND ".join(f"{name} = ?" for name in KEY)
             self._execute_many(
-                f"UPDATE job SET {assignments} WHERE cluster = ? AND job_id = ? AND submit_time = ?",
-                _encoded(changed.select(*values, *KEY)),
+                f"UPDATE job SET {assignments} WHERE {key}", _encoded(changed.select(*values, *KEY))
             )
         return changed.height
 
@@ -206,10 +207,9 @@ class SqliteStore:
             yield
             self._execute("COMMIT")
         except BaseException:
-            try:
+            # SQLite may have rolled back by itself, as it does when the disk is full.
+            with suppress(adbc.Error):
                 self._cursor.execute("ROLLBACK")
-            except adbc.Error:
-                pass  # SQLite has already rolled back, as it does when the disk is full.
             raise
 
     def _execute(self, sql: str, values: Sequence[Any] = ()) -> None:

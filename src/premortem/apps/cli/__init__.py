@@ -1,1 +1,1 @@
-"""The command line, one file a command. Heavy libraries are imported by the command that needs them."""
+"""The command line, one file a command. Heavy libraries wait for the command that needs them."""

@@ -20,8 +20,8 @@ Load job history into the store, once or every hour.
 
 Reads Standard Workload Format logs, the text of `sacct --parsable2`, the JSON of `sacct --json` and
 slurmrestd, and CSV or Parquet tables; plain or compressed; `-` is standard input. Loading the same
-file again changes nothing, and an interrupted load is completed by running it again. Bad records are
-set aside with their reason: see `premortem rejects`.
+file again changes nothing, and an interrupted load is completed by running it again. Bad records
+are set aside with their reason: see `premortem rejects`.
 
     premortem load LLNL-Atlas-2006-2.1-cln.swf.gz
 

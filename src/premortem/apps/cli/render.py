@@ -21,7 +21,7 @@ _STYLES = {
 
 
 def console(*, error: bool = False) -> Console:
-    """A console on standard output, or on standard error; as wide as a page where it is no terminal."""
+    """A console on standard output or error; as wide as a page where that is no terminal."""
     stream = sys.stderr if error else sys.stdout
     width = None if stream.isatty() else 110
     return Console(file=stream, width=width, highlight=False, soft_wrap=False)

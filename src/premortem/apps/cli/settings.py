@@ -9,8 +9,8 @@ from premortem.apps.cli.options import AsJson, Invocation
 HELP = """\
 Show every setting: its value, where that came from, and what it means.
 
-Settings come from one TOML file (--settings, PREMORTEM_SETTINGS, ./premortem.toml, or settings.toml in
-your configuration folder) and from variables such as PREMORTEM_STORE_URL, which win over the file.
+Settings come from one TOML file (--settings, PREMORTEM_SETTINGS, ./premortem.toml, or settings.toml
+in your configuration folder) and from variables such as PREMORTEM_STORE_URL, which win over it.
 """
 
 

@@ -66,7 +66,7 @@ def _details(record: dict[str, Any]) -> Any:
     from premortem.apps.cli import render
     from premortem.jobs.fields import FIELDS
 
-    rows = []
+    rows: list[tuple[str, ...]] = []
     chapter = None
     for field in FIELDS:
         value = record[field.name]

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from premortem.operations.statistics import Statistics
 
 HELP = """\
-Sum up the store: jobs and users, how jobs ended and why, over time; who and what fails most; and the
-core-hours lost to failure.
+Sum up the store: how jobs ended and why, over time, and the core-hours lost to failure.
 
 Shares are of the jobs that completed or failed; what the label policy ignores does not count.
 """
@@ -92,7 +91,8 @@ def _report(summed: Statistics) -> None:
     ):
         if not rows.is_empty():
             output.print()
-            output.print(_top(f"{title} with the most failures", rows))
+            several = len(summed.clusters) > 1
+            output.print(_top(f"{title} with the most failures", rows, with_cluster=several))
 
 
 def _overview(summed: Statistics) -> str:
@@ -128,9 +128,10 @@ def _causes(summed: Statistics) -> Any:
     from premortem.apps.cli import render
 
     failed = sum(summed.causes.values())
+    lost = summed.core_hours_lost_by_cause
     rows = [
         (render.words(word), render.count(number), render.percent(number / failed),
-         render.count(summed.core_hours_lost_by_cause.get(word, 0)), render.bar(number / failed, 40))
+         render.count(lost.get(word, 0)), render.bar(number / failed, 40))
         for word, number in summed.causes.items()
     ]  # fmt: skip
     columns = ("cause", "jobs", "share", "core-hours", "")
@@ -163,12 +164,18 @@ def _numbers(row: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _top(title: str, frame: pl.DataFrame) -> Any:
+def _top(title: str, frame: pl.DataFrame, *, with_cluster: bool) -> Any:
     from premortem.apps.cli import render
 
     name = frame.columns[0]
     rows = [
-        (row[name], *_numbers(row), render.words(row["main_cause"]))
+        (
+            row[name],
+            *([row["cluster"]] if with_cluster else []),
+            *_numbers(row),
+            render.words(row["main_cause"]),
+        )
         for row in frame.iter_rows(named=True)
     ]
-    return render.table(title, (name, *_NUMBERS, "mostly"), rows, right=_NUMBERS)
+    names = (name, *(["cluster"] if with_cluster else []))
+    return render.table(title, (*names, *_NUMBERS, "mostly"), rows, right=_NUMBERS)
