@@ -27,6 +27,8 @@ from premortem.jobs.outcomes import Cause
 
 PREFIX = "PREMORTEM_"
 FILE_VARIABLE = f"{PREFIX}SETTINGS"
+# Variables that are not settings: where the settings are, and whether faults show a traceback.
+_RESERVED = (FILE_VARIABLE, f"{PREFIX}DEBUG")
 
 
 class _Section(BaseModel):
@@ -127,7 +129,7 @@ def load_settings(
     origins = dict.fromkeys(_given(tree), f"{path}")
     problems: list[str] = []
     for name, text in sorted(variables.items()):
-        if not name.startswith(PREFIX) or name == FILE_VARIABLE:
+        if not name.startswith(PREFIX) or name in _RESERVED:
             continue
         key = _keys_by_variable().get(name)
         if key is None:

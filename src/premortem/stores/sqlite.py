@@ -39,11 +39,8 @@ class SqliteStore:
         self.path = Path(path)
         self._read_only = read_only
         _check_place(self.path, read_only=read_only)
-        mode = "ro" if read_only else "rwc"
         with self._translated():
-            self._connection = dbapi.connect(
-                f"file:{_escaped(self.path)}?mode={mode}", autocommit=True
-            )
+            self._connection = dbapi.connect(_uri(self.path, read_only=read_only), autocommit=True)
             self._cursor = self._connection.cursor()
         try:
             self._execute(f"PRAGMA busy_timeout = {round(patience_s * 1000)}")
@@ -177,9 +174,9 @@ class SqliteStore:
                 f"{self.path} was written by a newer premortem (schema {version}, this one knows "
                 f"{schema.VERSION}): upgrade premortem, or use another store"
             )
+        if version == 0 and (self._read_only or self._tables()):
+            raise InvalidInput(f"{self.path} is not a premortem store")
         if self._read_only:
-            if version == 0:
-                raise InvalidInput(f"{self.path} is not a premortem store")
             return self._present_columns()
         missing = set(SCHEMA) - (self._present_columns() if version else set())
         if version < schema.VERSION or missing:
@@ -193,6 +190,9 @@ class SqliteStore:
                     self._execute(f"ALTER TABLE job ADD COLUMN {schema.column(name)}")
                 self._execute(f"PRAGMA user_version = {schema.VERSION}")
         return set(SCHEMA)
+
+    def _tables(self) -> int:
+        return int(self._query("SELECT count(*) AS n FROM sqlite_schema").item())
 
     def _present_columns(self) -> set[str]:
         return set(self._query("SELECT name FROM pragma_table_info('job')")["name"])
@@ -327,6 +327,12 @@ def _quoted(name: str) -> str:
     return f'"{name}"'
 
 
-def _escaped(path: Path) -> str:
-    """The path as SQLite's URI wants it."""
-    return str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+def _uri(path: Path, *, read_only: bool) -> str:
+    """The file as SQLite's address of it."""
+    name = str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    if not read_only:
+        return f"file:{name}?mode=rwc"
+    # Readers too keep notes beside the file, unless nobody can be writing it.
+    log = path.with_name(f"{path.name}-wal")
+    still = not os.access(path.parent, os.W_OK) and not log.exists()
+    return f"file:{name}?mode=ro{'&immutable=1' if still else ''}"

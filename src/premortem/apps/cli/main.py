@@ -51,22 +51,31 @@ def _start(
 
 def run() -> NoReturn:
     """Run the command line; the only traceback a user sees is one asked for."""
-    try:
-        # A pipe closed early must surface here, not when the interpreter shuts down.
-        app(standalone_mode=True)
-        code = 0
-    except SystemExit as stop:
-        code = stop.code if isinstance(stop.code, int) else 1
-    except PremortemError as error:
-        typer.echo(f"premortem: {error}", err=True)
-        code = exit_code(error)
-    except KeyboardInterrupt:
+    code = _code()
+    if code == INTERRUPTED:
         typer.echo(
             "premortem: interrupted; what was stored is safe, run it again to go on", err=True
         )
-        code = INTERRUPTED
+    try:
+        sys.stdout.flush()
     except BrokenPipeError:
-        code = 0
+        # Whoever read our output has left; the interpreter must not complain about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
+
+
+def _code() -> int:
+    try:
+        app()
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 1
+    except PremortemError as error:
+        typer.echo(f"premortem: {error}", err=True)
+        return exit_code(error)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        return 0
     except Exception as error:
         if os.environ.get("PREMORTEM_DEBUG"):
             raise
@@ -75,13 +84,5 @@ def run() -> NoReturn:
             "This should not happen; PREMORTEM_DEBUG=1 shows where it did.",
             err=True,
         )
-        code = INTERNAL
-    _leave(code)
-
-
-def _leave(code: int) -> NoReturn:
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(code)
+        return INTERNAL
+    return 0
