@@ -81,9 +81,10 @@ class Settings(_Section):
     @field_validator("zone")
     @classmethod
     def _known_zone(cls, value: str) -> str:
-        if value not in available_timezones():
-            raise ValueError(f"'{value}' is not a time zone; expected one such as Europe/Berlin")
-        return value
+        try:
+            return require_zone(value)
+        except InvalidInput as error:
+            raise ValueError(str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +145,13 @@ def load_settings(
     if problems:
         raise InvalidInput("the settings cannot be used:\n  " + "\n  ".join(problems))
     return LoadedSettings(values, origins)
+
+
+def require_zone(name: str) -> str:
+    """The name of a time zone as it was given; raises `InvalidInput` if it is none."""
+    if name not in available_timezones():
+        raise InvalidInput(f"'{name}' is not a time zone; expected one such as Europe/Berlin")
+    return name
 
 
 def variable_for(key: str) -> str:

@@ -42,7 +42,7 @@ def _without_false_starts(records: pl.DataFrame) -> pl.DataFrame:
     allocation = [name for name in records.columns if BY_NAME[name].group is Group.ALLOCATION]
     counts = [name for name in allocation if BY_NAME[name].kind.dtype.is_numeric()]
     counts = [name for name in counts if name != "restart_count"]
-    records = records.with_columns(pl.when(pl.col(name) > 0).then(pl.col(name)) for name in counts)
+    records = records.with_columns(pl.when(pl.col(name) != 0).then(pl.col(name)) for name in counts)
     if not {"elapsed_s", "node_list", "start_time", "state"} <= set(records.columns):
         return records
     ended = [state for state, reached in STATES.items() if reached is Progress.ENDED]

@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from premortem.errors import InvalidInput
-from premortem.jobs.fields import Kind
+from premortem.jobs.fields import KEY, Kind
 from premortem.jobs.frame import SCHEMA
 from premortem.jobs.normal import normalise
 from premortem.sources.files import InputFile
@@ -72,11 +72,12 @@ class SlurmJsonSource:
                 row, reason = {}, str(error)
             rows.append(row)
             reasons.append(reason)
-        schema = {name: SCHEMA[name] for name in SCHEMA if any(name in row for row in rows)}
+        told = set(KEY).union(*rows)
+        schema = {name: dtype for name, dtype in SCHEMA.items() if name in told}
         records = pl.DataFrame(
             {name: [row.get(name) for row in rows] for name in schema}, schema=_plain(schema)
         )
-        own = [pl.col("cluster")] if "cluster" in schema and not self.context.cluster else []
+        own = [] if self.context.cluster else [pl.col("cluster")]
         records = records.with_columns(
             *[(pl.col(n) * 1_000_000).cast(t) for n, t in schema.items() if t == Kind.TIME.dtype],
             cluster=pl.coalesce(*own, pl.lit(cluster)),

@@ -72,14 +72,13 @@ def load(
 ) -> None:
     """Load files and report; the exit code is not 0 only if nothing useful could be done."""
     from premortem.operations.loading import load_file
-    from premortem.settings import Settings
+    from premortem.settings import require_zone
     from premortem.sources.detection import ReadOptions
     from premortem.sources.port import Context
 
     invocation: Invocation = context.obj
     values = invocation.settings().values
-    if zone:
-        values = Settings.model_validate({**values.model_dump(), "zone": zone})
+    zone = require_zone(zone) if zone else values.zone
     options = ReadOptions(
         format=format,
         columns=[name for name in columns.split(",") if name.strip()] if columns else None,
@@ -90,7 +89,7 @@ def load(
     with invocation.store(store, read_only=False) as target, _Progress() as progress:
         for path in paths:
             progress.start(path)
-            where = Context(cluster=cluster, fallback_cluster=values.cluster, zone=values.zone)
+            where = Context(cluster=cluster, fallback_cluster=values.cluster, zone=zone)
             reports.append(
                 load_file(path, target, options=options, context=where, progress=progress.advance)
             )
