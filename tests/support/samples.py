@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-HEADER = "JobID|JobIDRaw|Cluster|User|Partition|Submit|Start|End|Elapsed|State|ExitCode|NCPUS|ReqMem|Timelimit|JobName"
+HEADER = (
+    "JobID|JobIDRaw|Cluster|User|Partition|Submit|Start|End|Elapsed|State|ExitCode|NCPUS|ReqMem|"
+    "Timelimit|JobName"
+)
 
 
 def sacct_line(job_id: int, **cells: str) -> str:

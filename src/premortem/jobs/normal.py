@@ -62,6 +62,7 @@ def _with_elapsed(records: pl.DataFrame) -> pl.DataFrame:
         return records
     own = [pl.col("elapsed_s")] if "elapsed_s" in records.columns else []
     between = (pl.col("end_time") - pl.col("start_time")).dt.total_seconds()
+    between = pl.when(between >= 0).then(between)
     return records.with_columns(elapsed_s=pl.coalesce(*own, between))
 
 

@@ -77,6 +77,8 @@ def _any_column(
     before: pl.DataFrame, after: pl.DataFrame, test: Callable[[pl.Expr, pl.Expr], pl.Expr]
 ) -> pl.Series:
     names = [name for name in before.columns if name not in KEY and name not in PROVENANCE]
+    if not names:
+        return pl.repeat(False, before.height, dtype=pl.Boolean, eager=True)
     both = pl.concat(
         [before.select(names), after.select(names).rename(lambda name: f"{name}:after")],
         how="horizontal",

@@ -16,46 +16,55 @@ from premortem.jobs.states import normal_state
 # Words Slurm writes where there is nothing to say.
 ABSENT_WORDS: tuple[str, ...] = ("", "Unknown", "None", "N/A", "(null)", "None assigned")
 
+# A number beyond this, some three thousand years from 1970, is no time in seconds.
+FARTHEST_S = 10**11
+
 _BINARY_PREFIXES = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 
 
 def present(text: pl.Expr) -> pl.Expr:
-    """The text without surrounding blanks, or null where it is a word that means nothing."""
-    stripped = text.str.strip_chars()
-    return pl.when(~stripped.is_in(ABSENT_WORDS)).then(stripped)
+    """The text, or null where it is a word that means nothing; surrounding blanks count."""
+    return pl.when(~text.is_in(ABSENT_WORDS)).then(text)
 
 
 def timestamp(text: pl.Expr, zone: str, format: str = "%Y-%m-%dT%H:%M:%S") -> pl.Expr:
     """The instant a clock in `zone` showed as `text`; a plain number is seconds since 1970, UTC.
 
     An hour that the clock showed twice, at the end of summer time, is read as the first of them.
+    Where the format has the clock's own offset (``%z``), `zone` does not count. Fractions of a
+    second are cut off.
 
     >>> pl.select(timestamp(pl.lit("2026-07-01T12:00:00"), "Europe/Berlin")).item().hour
     10
     """
-    local = text.str.to_datetime(format, time_unit="us", strict=False)
-    utc = local.dt.replace_time_zone(
-        zone, ambiguous="earliest", non_existent="null"
-    ).dt.convert_time_zone("UTC")
-    epoch = text.cast(pl.Int64, strict=False) * 1_000_000
-    return pl.coalesce(utc, epoch.cast(Kind.TIME.dtype))
+    clock = text.str.to_datetime(format, time_unit="us", strict=False)
+    if "%z" not in format:
+        clock = clock.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
+    if "f" in format:
+        clock = clock.dt.truncate("1s")
+    seconds = text.cast(pl.Int64, strict=False)
+    epoch = pl.when(seconds.abs() <= FARTHEST_S).then(seconds * 1_000_000)
+    return pl.coalesce(clock.dt.convert_time_zone("UTC"), epoch.cast(Kind.TIME.dtype))
 
 
 def duration_s(text: pl.Expr) -> pl.Expr:
     """Seconds in a Slurm duration such as ``1-12:00:00`` or ``00:00.250``.
 
     The leading parts are optional, so ``02:30`` is minutes and seconds, not hours and minutes.
+    Behind days it is the trailing ones that are: ``1-12`` and ``1-12:00`` are days and hours.
 
     >>> pl.select(duration_s(pl.lit("1-12:00:00"))).item()
     129600.0
     """
-    parts = text.str.extract_groups(
-        r"^(?:(\d{1,6})-)?(?:(\d{1,5}):)?(\d{1,2}):(\d{1,2}(?:\.\d+)?)$"
+    clock = text.str.extract_groups(r"^(?:(\d{1,5}):)?(\d{1,2}):(\d{1,2}(?:\.\d+)?)$")
+    after_days = text.str.extract_groups(
+        r"^(\d{1,6})-(\d{1,2})(?::(\d{1,2})(?::(\d{1,2}(?:\.\d+)?))?)?$"
     )
-    days, hours, minutes, seconds = (
-        parts.struct.field(str(place)).cast(pl.Float64, strict=False) for place in (1, 2, 3, 4)
-    )
-    return days.fill_null(0) * 86400 + hours.fill_null(0) * 3600 + minutes * 60 + seconds
+    hours, minutes, seconds = (_place(clock, place) for place in (1, 2, 3))
+    short = hours.fill_null(0) * 3600 + minutes * 60 + seconds
+    days, hours, minutes, seconds = (_place(after_days, place) for place in (1, 2, 3, 4))
+    long = days * 86400 + hours * 3600 + minutes.fill_null(0) * 60 + seconds.fill_null(0)
+    return pl.coalesce(short, long)
 
 
 def quantity(text: pl.Expr, *, plain: float = 1.0, step: float = 1024.0) -> pl.Expr:
@@ -87,7 +96,8 @@ def size_mb(text: pl.Expr, *, plain: str = "") -> pl.Expr:
 def integer(text: pl.Expr) -> pl.Expr:
     """A whole number, with or without a prefix: Slurm shortens large node counts to ``2K``."""
     value = pl.coalesce(text.cast(pl.Float64, strict=False), quantity(text))
-    return pl.when(value == value.floor()).then(value).cast(pl.Int64, strict=False)
+    rounded = pl.when(value == value.floor()).then(value).cast(pl.Int64, strict=False)
+    return pl.coalesce(text.cast(pl.Int64, strict=False), rounded)
 
 
 def exit_status(text: pl.Expr, part: int) -> pl.Expr:
@@ -117,15 +127,31 @@ def tres_count(text: pl.Expr, resource: str) -> pl.Expr:
 
 def state(text: pl.Expr) -> pl.Expr:
     """The state meant by each spelling, see `normal_state`; null where it is none."""
-    return by_distinct(text, normal_state)
+
+    def meant(spellings: pl.Series) -> pl.Series:
+        return pl.Series([normal_state(spelling) for spelling in spellings], dtype=pl.String)
+
+    return _once_each(text, meant, pl.String())
 
 
-def by_distinct(text: pl.Expr, meaning: Callable[[str], str | None]) -> pl.Expr:
-    """Apply a function to each distinct text once; worth it where few texts repeat often."""
+def once_each(read: Callable[[pl.Expr], pl.Expr], kind: Kind) -> Callable[[pl.Expr], pl.Expr]:
+    """The same reading, done once for each distinct text: worth it where texts repeat a lot."""
 
-    def look_up(column: pl.Series) -> pl.Series:
-        distinct = column.drop_nulls().unique()
-        meanings = pl.Series([meaning(value) for value in distinct], dtype=pl.String)
-        return column.replace_strict(distinct, meanings, default=None, return_dtype=pl.String)
+    def read_distinct(texts: pl.Series) -> pl.Series:
+        return texts.to_frame("text").select(read(pl.col("text")).cast(kind.dtype)).to_series()
 
-    return text.map_batches(look_up, return_dtype=pl.String, is_elementwise=True)
+    return lambda text: _once_each(text, read_distinct, kind.dtype)
+
+
+def _once_each(
+    text: pl.Expr, read: Callable[[pl.Series], pl.Series], dtype: pl.DataType
+) -> pl.Expr:
+    def look_up(texts: pl.Series) -> pl.Series:
+        distinct = texts.drop_nulls().unique()
+        return texts.replace_strict(distinct, read(distinct), default=None, return_dtype=dtype)
+
+    return text.map_batches(look_up, return_dtype=dtype, is_elementwise=True)
+
+
+def _place(groups: pl.Expr, place: int) -> pl.Expr:
+    return groups.struct.field(str(place)).cast(pl.Float64, strict=False)

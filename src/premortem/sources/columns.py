@@ -9,6 +9,7 @@ import polars as pl
 
 from premortem.jobs.fields import BY_NAME
 from premortem.jobs.spellings import present
+from premortem.jobs.wording import filled
 
 Expression = Callable[[pl.Expr], pl.Expr]
 
@@ -47,7 +48,12 @@ def read_fields(
     Columns that no reading names are ignored.
     """
     columns = list(dict.fromkeys(reading.column for reading in readings))
-    texts = raw.lazy().select(present(pl.col(column)).alias(column) for column in columns).collect()
+    texts = (
+        raw.lazy()
+        .select(pl.col(columns).str.strip_chars())
+        .select(present(pl.col(columns)))
+        .collect(engine="in-memory")
+    )
     values = []
     for reading in readings:
         value = reading.read(pl.col(reading.column))
@@ -55,24 +61,32 @@ def read_fields(
             value = pl.when(reading.where(pl.col(reading.column))).then(value)
         dtype = BY_NAME[reading.field].kind.dtype
         values.append(value.cast(dtype, strict=False).alias(reading.field))
-    records = texts.lazy().select(values).collect()
+    records = texts.lazy().select(values).collect(engine="in-memory")
     return records, _unreadable(texts, records, readings)
 
 
 def _unreadable(
     texts: pl.DataFrame, records: pl.DataFrame, readings: Sequence[Reading]
 ) -> pl.Series | None:
-    checked = [reading for reading in readings if reading.read is not as_text]
-    missing = records.select(pl.all().null_count()).row(0, named=True)
+    """Why each record cannot be read; None where all can."""
+    given = texts.select(pl.all().is_not_null().sum()).row(0, named=True)
+    found = records.select(pl.all().is_not_null().sum()).row(0, named=True)
     reasons = []
-    for reading in checked:
-        if missing[reading.field] == texts[reading.column].null_count():
+    for reading in readings:
+        if reading.read is as_text or found[reading.field] == given[reading.column]:
             continue
         text = pl.col(reading.column)
         lost = reading.where(text) & text.is_not_null() & records[reading.field].is_null()
-        message = f"{reading.column} is '{{}}', expected {reading.expected}"
-        reasons.append(pl.when(lost).then(pl.format(message, text.str.slice(0, 60))))
+        message = filled(
+            "{} is '{}', expected {}",
+            pl.lit(reading.column),
+            text.str.slice(0, 60),
+            pl.lit(reading.expected),
+        )
+        reasons.append((lost, message))
     if not reasons:
         return None
-    found = texts.select(pl.coalesce(reasons)).to_series()
-    return None if found.null_count() == len(found) else found
+    is_lost = texts.select(pl.any_horizontal(lost for lost, _ in reasons)).to_series()
+    if not is_lost.any():
+        return None
+    return texts.select(pl.coalesce(pl.when(lost).then(text) for lost, text in reasons)).to_series()

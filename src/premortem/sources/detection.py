@@ -14,7 +14,7 @@ from premortem.sources.port import Context, Source
 from premortem.sources.sacct import SacctSource
 from premortem.sources.slurm_json import SlurmJsonSource
 from premortem.sources.swf import COLUMNS, SwfSource
-from premortem.sources.tables import PARQUET_MAGIC, TableSource
+from premortem.sources.tables import PARQUET_MAGIC, TableSource, column_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,8 @@ def _format_of(file: InputFile, wanted: ReadOptions) -> Format:
     if not head.strip():
         raise InvalidInput(f"{file.path}: {file.damage or 'the file is empty'}")
     found = _format_of_text(head)
+    if found is None and file.damage:
+        raise InvalidInput(f"{file.path}: {file.damage}")
     if found is None:
         raise InvalidInput(
             f"{file.path} is in none of the formats known "
@@ -71,7 +73,8 @@ def _format_of_text(head: bytes) -> Format | None:
     if text[0] in "{[":
         return Format.SLURM_JSON
     if lines[0].startswith(";") or all(_is_number(cell) for cell in lines[0].split()):
-        return Format.SWF if len(lines[-1].split()) == len(COLUMNS) or lines[0][0] == ";" else None
+        full = any(len(line.split()) == len(COLUMNS) for line in lines)
+        return Format.SWF if full or lines[0][0] == ";" else None
     if lines[0].count("|") >= 2:
         return Format.SACCT
     if preset_for(next(csv.reader([lines[0]]))) or lines[0].count(",") >= 2:
@@ -82,8 +85,7 @@ def _format_of_text(head: bytes) -> Format | None:
 def _mapping_for(file: InputFile, wanted: ReadOptions) -> str:
     if wanted.mapping:
         return wanted.mapping
-    lines = file.head().decode(errors="replace").splitlines()
-    preset = preset_for(next(csv.reader(lines[:1]), [])) if lines else None
+    preset = preset_for(column_names(file))
     if preset is None:
         raise InvalidInput(
             f"{file.path} is a table of unknown columns: describe them with --mapping FILE, "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import lzma
 import os
@@ -20,7 +21,7 @@ import polars as pl
 from premortem.errors import InvalidInput, NotFound, Unavailable
 from premortem.sources.port import no_rejects, reject
 
-BLOCK_BYTES = 8 << 20
+BLOCK_BYTES = 16 << 20
 LONGEST_LINE = 1 << 20
 HEAD_BYTES = 64 << 10
 
@@ -28,8 +29,11 @@ _MAGIC: dict[bytes, str] = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00
 _DAMAGE = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
 
 
-class _Readable(Protocol):
-    def read(self, size: int, /) -> bytes: ...
+_PIECE_BYTES = 1 << 20
+
+
+class _Decompressor(Protocol):
+    def read1(self, size: int, /) -> bytes: ...
 
 
 class InputFile:
@@ -47,7 +51,9 @@ class InputFile:
         self.modified = _modified(self._raw, self.path)
         magic = _peek(self._raw)
         self.compression = next((n for m, n in _MAGIC.items() if magic.startswith(m)), None)
-        self._stream = self._decompressed()
+        self._decompressor = self._find_decompressor()
+        if magic.startswith(codecs.BOM_UTF8):
+            self._raw.read(len(codecs.BOM_UTF8))
         self._head: bytes | None = None
 
     def _open(self) -> BinaryIO:
@@ -66,7 +72,7 @@ class InputFile:
         except OSError as error:
             raise Unavailable(f"{self.path}: {error.strerror or error}") from error
 
-    def _decompressed(self) -> _Readable:
+    def _find_decompressor(self) -> _Decompressor | None:
         match self.compression:
             case "gzip":
                 return gzip.GzipFile(fileobj=self._raw)
@@ -75,7 +81,7 @@ class InputFile:
             case "xz":
                 return lzma.LZMAFile(self._raw)
             case _:
-                return self._raw
+                return None
 
     @property
     def position(self) -> int:
@@ -105,15 +111,28 @@ class InputFile:
         return self._read(size)
 
     def _read(self, size: int) -> bytes:
-        if self.damage is not None:
-            return b""
         try:
-            return self._stream.read(size)
-        except _DAMAGE as error:
-            self.damage = f"the {self.compression} data is cut short or damaged ({error})"
-            return b""
+            return self._decompressed(size) if self._decompressor else self._raw.read(size)
         except OSError as error:
             raise Unavailable(f"{self.path}: reading failed: {error}") from error
+
+    def _decompressed(self, size: int) -> bytes:
+        """Read piece by piece: one large read that meets damage loses all it had so far."""
+        pieces: list[bytes] = []
+        while self._decompressor and self.damage is None and size > 0:
+            try:
+                piece = self._decompressor.read1(min(size, _PIECE_BYTES))
+            except (*_DAMAGE, OSError) as error:
+                # bz2 raises a plain OSError for bad data; one of the system's has a number.
+                if isinstance(error, OSError) and error.errno is not None:
+                    raise
+                self.damage = f"the {self.compression} data is cut short or damaged ({error})"
+                break
+            if not piece:
+                break
+            pieces.append(piece)
+            size -= len(piece)
+        return b"".join(pieces)
 
     def __enter__(self) -> InputFile:
         return self
@@ -144,38 +163,35 @@ def line_blocks(file: InputFile, *, collapse_blanks: bool = False) -> Iterator[B
     With `collapse_blanks`, runs of blanks and tabs become one blank.
     """
     number = 1
-    for text, overlong in _whole_lines(file):
-        if overlong:
-            reason = f"the line is longer than {LONGEST_LINE >> 20} MiB"
-            yield Block(_numbers(number, 0), _texts([]), reject(number, reason, text))
+    for text, problem in _whole_lines(file):
+        if problem is not None:
+            yield Block(_numbers(number, 0), _texts([]), reject(number, problem, text))
             number += 1
             continue
         lines = _split(_blanks_collapsed(text) if collapse_blanks else text)
         yield _without_overlong(Block(_numbers(number, len(lines)), lines, no_rejects()))
         number += len(lines)
-    if file.damage is not None:
-        yield Block(_numbers(number, 0), _texts([]), reject(number, file.damage))
 
 
-def _whole_lines(file: InputFile) -> Iterator[tuple[str, bool]]:
-    """Text ending at a line's end; or the beginning of a line too long to hold, marked so."""
+def _whole_lines(file: InputFile) -> Iterator[tuple[str, str | None]]:
+    """Text ending at a line's end; or the beginning of a line and why the rest is not there."""
     carry = b""
     while data := file.read(BLOCK_BYTES):
         data = carry + data
         end = data.rfind(b"\n")
         if end >= 0:
-            yield _decoded(data[:end]), False
+            yield _decoded(data[:end]), None
             carry = data[end + 1 :]
         elif len(data) > LONGEST_LINE:
             carry = yield from _skip_line(file, data)
         else:
             carry = data
-    if carry:
-        yield _decoded(carry), False
+    if carry or file.damage is not None:
+        yield _decoded(carry), file.damage
 
 
-def _skip_line(file: InputFile, beginning: bytes) -> Generator[tuple[str, bool], None, bytes]:
-    yield _decoded(beginning[:2000]), True
+def _skip_line(file: InputFile, beginning: bytes) -> Generator[tuple[str, str], None, bytes]:
+    yield _decoded(beginning[:2000]), _overlong()
     while data := file.read(BLOCK_BYTES):
         end = data.find(b"\n")
         if end >= 0:
@@ -207,12 +223,16 @@ def _without_overlong(block: Block) -> Block:
     if not overlong.any():
         return block
     rejects = pl.concat(
-        reject(number, f"the line is longer than {LONGEST_LINE >> 20} MiB", text)
+        reject(number, _overlong(), text)
         for number, text in zip(
             block.numbers.filter(overlong), block.lines.filter(overlong), strict=True
         )
     )
     return Block(block.numbers.filter(~overlong), block.lines.filter(~overlong), rejects)
+
+
+def _overlong() -> str:
+    return f"the line is longer than {LONGEST_LINE >> 20} MiB"
 
 
 def _numbers(first: int, count: int) -> pl.Series:

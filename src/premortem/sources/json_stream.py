@@ -47,6 +47,8 @@ class JsonStream:
             return
         self._expect("{")
         while self._peek() != "}":
+            if self._peek() != '"':
+                self._expect('"')
             key = self._value()
             self._expect(":")
             if key == name and self._peek() == "[":
@@ -95,6 +97,8 @@ class JsonStream:
             except json.JSONDecodeError:
                 if len(self._buffer) - self._at > _LARGEST_VALUE or not self._more():
                     raise
+            except ValueError as error:
+                raise json.JSONDecodeError(str(error), self._buffer, self._at) from error
             except RecursionError as error:
                 raise InvalidInput(f"{self._file.path}: the JSON is nested too deeply") from error
 

@@ -20,6 +20,7 @@ from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
@@ -93,6 +94,21 @@ class Mapping(BaseModel):
         unknown = [state for state in value.values() if normal_state(state) is None]
         if unknown:
             raise ValueError(f"not a job state of Slurm's: {', '.join(unknown)}")
+        return value
+
+    @field_validator("zone")
+    @classmethod
+    def _known_zone(cls, value: str | None) -> str | None:
+        try:
+            return value and ZoneInfo(value).key
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+            raise ValueError(f"'{value}' is not a time zone such as Europe/Berlin") from error
+
+    @field_validator("delimiter")
+    @classmethod
+    def _one_character(cls, value: str) -> str:
+        if len(value) != 1 or value in '"\r\n':
+            raise ValueError("expected one character, and neither a quote nor a line's end")
         return value
 
     def readings(self, zone: str) -> list[Reading]:

@@ -15,6 +15,7 @@ from premortem.errors import InvalidInput
 from premortem.jobs import spellings
 from premortem.jobs.fields import Kind
 from premortem.jobs.normal import normalise
+from premortem.jobs.wording import filled
 from premortem.sources.columns import read_fields
 from premortem.sources.files import InputFile, line_blocks
 from premortem.sources.port import Batch, Context, checked, no_rejects, shortened
@@ -178,18 +179,13 @@ class _Layout:
         return lines.str.splitn("|", place + 2).struct.field(f"field_{place}")
 
     def miscounted(self, lines: pl.Series) -> pl.Series | None:
-        expected = len(self.names) - 1 + self.trailing
-        found = lines.str.count_matches("|", literal=True)
-        wrong = found != expected
-        if not wrong.any():
+        """Why a line has the wrong number of columns; None where all have the right one."""
+        found = lines.str.count_matches("|", literal=True) + 1 - self.trailing
+        if (found == len(self.names)).all():
             return None
-        return pl.select(
-            pl.when(wrong).then(
-                pl.format(
-                    f"{len(self.names)} columns expected, {{}} found", found + 1 - self.trailing
-                )
-            )
-        ).to_series()
+        message = filled(f"{len(self.names)} columns expected, {{}} found", "found")
+        wrong = pl.col("found") != len(self.names)
+        return pl.DataFrame({"found": found}).select(pl.when(wrong).then(message)).to_series()
 
 
 def _with_steps_folded(
@@ -232,7 +228,10 @@ def _with_implied(records: pl.DataFrame) -> pl.DataFrame:
     return records.with_columns(
         pl.coalesce(
             *([pl.col(name)] if name in records.columns else []),
-            pl.col(f":{name}").cast(pl.Float64 if name.endswith("_mb") else pl.Int64),
+            # Cut to what a whole number can hold; the check of bounds refuses it by name.
+            pl.col(f":{name}")
+            .clip(upper_bound=2.0**62)
+            .cast(pl.Float64 if name.endswith("_mb") else pl.Int64),
         ).alias(name)
         for name in implied
     ).drop([f":{name}" for name in implied])

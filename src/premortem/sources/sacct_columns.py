@@ -7,10 +7,12 @@ from functools import partial
 
 import polars as pl
 
+from premortem.jobs.fields import Kind
 from premortem.jobs.spellings import (
     duration_s,
     exit_status,
     integer,
+    once_each,
     quantity,
     size_mb,
     state,
@@ -43,6 +45,11 @@ def readings_for(names: Sequence[str], zone: str) -> tuple[list[Reading], list[s
 
 def _table(zone: str) -> tuple[Reading, ...]:
     time = partial(timestamp, zone=zone)
+    # Most columns repeat a few texts over and over.
+    count = once_each(integer, Kind.INTEGER)
+    code, signal = (once_each(partial(exit_status, part=part), Kind.INTEGER) for part in (0, 1))
+    limit = once_each(duration_s, Kind.NUMBER)
+    memory = once_each(_memory, Kind.NUMBER)
     return (
         Reading("job_id", "jobidraw", _leading_number, "a job number"),
         Reading("cluster", "cluster"),
@@ -51,9 +58,9 @@ def _table(zone: str) -> tuple[Reading, ...]:
         Reading("start_time", "start", time, _TIME),
         Reading("end_time", "end", time, _TIME),
         Reading("user", "user"),
-        Reading("uid", "uid", integer, _COUNT),
+        Reading("uid", "uid", count, _COUNT),
         Reading("group", "group"),
-        Reading("gid", "gid", integer, _COUNT),
+        Reading("gid", "gid", count, _COUNT),
         Reading("account", "account"),
         Reading("partition", "partition"),
         Reading("qos", "qos"),
@@ -62,35 +69,35 @@ def _table(zone: str) -> tuple[Reading, ...]:
         Reading("submit_line", "submitline"),
         Reading("features", "constraints"),
         Reading("reservation", "reservation"),
-        Reading("priority", "priority", integer, _COUNT),
-        Reading("req_nodes", "reqnodes", integer, _COUNT),
-        Reading("req_cpus", "reqcpus", integer, _COUNT),
+        Reading("priority", "priority", count, _COUNT),
+        Reading("req_nodes", "reqnodes", count, _COUNT),
+        Reading("req_cpus", "reqcpus", count, _COUNT),
         # Until Slurm 21.08 a letter told memory per node from memory per CPU; now it is a total.
-        Reading("req_memory_per_node_mb", "reqmem", _memory, _SIZE, _is_per_node),
-        Reading("req_memory_per_cpu_mb", "reqmem", _memory, _SIZE, _is_per_cpu),
-        Reading("req_memory_mb", "reqmem", _memory, _SIZE, _is_total),
+        Reading("req_memory_per_node_mb", "reqmem", memory, _SIZE, _is_per_node),
+        Reading("req_memory_per_cpu_mb", "reqmem", memory, _SIZE, _is_per_cpu),
+        Reading("req_memory_mb", "reqmem", memory, _SIZE, _is_total),
         Reading("req_tres", "reqtres"),
         Reading("req_gpus", "reqgres", _gpus, "resources such as gpu:2", _names_gpus),
-        Reading("time_limit_s", "timelimit", duration_s, _DURATION, _is_limit),
+        Reading("time_limit_s", "timelimit", limit, _DURATION, _is_limit),
         Reading("time_limit_s", "timelimitraw", _minutes, "minutes", _is_limit),
         Reading("time_unlimited", "timelimit", _is_unlimited),
         Reading("time_unlimited", "timelimitraw", _is_unlimited),
-        Reading("alloc_nodes", "allocnodes", integer, _COUNT),
-        Reading("alloc_nodes", "nnodes", integer, _COUNT),
-        Reading("alloc_cpus", "alloccpus", integer, _COUNT),
-        Reading("alloc_cpus", "ncpus", integer, _COUNT),
+        Reading("alloc_nodes", "allocnodes", count, _COUNT),
+        Reading("alloc_nodes", "nnodes", count, _COUNT),
+        Reading("alloc_cpus", "alloccpus", count, _COUNT),
+        Reading("alloc_cpus", "ncpus", count, _COUNT),
         Reading("alloc_tres", "alloctres"),
         Reading("alloc_gpus", "allocgres", _gpus, "resources such as gpu:2", _names_gpus),
         Reading("node_list", "nodelist"),
-        Reading("restart_count", "restarts", integer, _COUNT),
+        Reading("restart_count", "restarts", count, _COUNT),
         Reading("state", "state", state, "one of Slurm's job states"),
-        Reading("exit_code", "exitcode", partial(exit_status, part=0), _EXIT),
-        Reading("exit_signal", "exitcode", partial(exit_status, part=1), _EXIT),
-        Reading("derived_exit_code", "derivedexitcode", partial(exit_status, part=0), _EXIT),
-        Reading("derived_exit_signal", "derivedexitcode", partial(exit_status, part=1), _EXIT),
+        Reading("exit_code", "exitcode", code, _EXIT),
+        Reading("exit_signal", "exitcode", signal, _EXIT),
+        Reading("derived_exit_code", "derivedexitcode", code, _EXIT),
+        Reading("derived_exit_signal", "derivedexitcode", signal, _EXIT),
         Reading("reason", "reason"),
-        Reading("elapsed_s", "elapsedraw", integer, _COUNT),
-        Reading("elapsed_s", "elapsed", duration_s, _DURATION),
+        Reading("elapsed_s", "elapsedraw", count, _COUNT),
+        Reading("elapsed_s", "elapsed", limit, _DURATION),
         Reading("cpu_user_s", "usercpu", duration_s, _DURATION),
         Reading("cpu_system_s", "systemcpu", duration_s, _DURATION),
         Reading("cpu_total_s", "totalcpu", duration_s, _DURATION),
@@ -107,7 +114,7 @@ def with_job_number(records: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:
 
     `100_7` is task 7 of array 100 and `100+1` component 1 of job 100. Where JobIDRaw is missing,
     a component's own number follows from its leader's; a task's does not and is made up, see the
-    field `job_id`.
+    field `job_id`. What the records already tell stays.
     """
     if "jobid" not in raw.columns:
         return records
@@ -121,14 +128,19 @@ def with_job_number(records: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:
     }
     is_array = raw["jobid"].str.contains("_", literal=True)
     base, task, offset = pl.col("base"), pl.col("task"), pl.col("offset")
-    raw_id = [pl.col("job_id")] if "job_id" in records.columns else []
+    told = {
+        "job_id": pl.coalesce(base + (task + 1) * 2**32, base + offset, base),
+        "array_job_id": pl.when("is_array").then(base),
+        "array_task_id": task,
+        "het_job_id": pl.when(offset.is_not_null()).then(base),
+        "het_offset": offset,
+    }
     return records.with_columns(**numbers, is_array=is_array).select(
-        pl.all().exclude(*numbers, "is_array", "job_id"),
-        job_id=pl.coalesce(*raw_id, base + (task + 1) * 2**32, base + offset, base),
-        array_job_id=pl.when("is_array").then(base),
-        array_task_id=task,
-        het_job_id=pl.when(offset.is_not_null()).then(base),
-        het_offset=offset,
+        pl.all().exclude(*numbers, "is_array", *told),
+        *[
+            (pl.coalesce(name, value) if name in records.columns else value).alias(name)
+            for name, value in told.items()
+        ],
     )
 
 
@@ -138,7 +150,7 @@ def _leading_number(text: pl.Expr) -> pl.Expr:
 
 def _memory(text: pl.Expr) -> pl.Expr:
     size = size_mb(text.str.strip_suffix("n").str.strip_suffix("c"), plain="M")
-    return pl.when(size >= _PER_CPU_FLAG).then(size - _PER_CPU_FLAG).otherwise(size)
+    return pl.when(_is_flagged(text)).then(size - _PER_CPU_FLAG).otherwise(size)
 
 
 def _is_per_node(text: pl.Expr) -> pl.Expr:
@@ -155,11 +167,16 @@ def _is_total(text: pl.Expr) -> pl.Expr:
 
 def _is_flagged(text: pl.Expr) -> pl.Expr:
     """Whether the size carries the bit by which old releases marked memory per CPU."""
-    return text.str.contains(r"^2147[45]\d{5}Mn$")
+    size = size_mb(text.str.strip_suffix("n"), plain="M")
+    return text.str.ends_with("n") & (size >= _PER_CPU_FLAG).fill_null(False)
 
 
 def _gpus(text: pl.Expr) -> pl.Expr:
-    return text.str.extract(r"gpu(?::[^:,()]+)?:(\d+)").cast(pl.Int64, strict=False)
+    """GPUs among generic resources such as ``gpu:2`` or ``gpu:a100:2``; one where none is told."""
+    entries = text.str.extract_all(r"(?:^|[,/])gpu(?::[^:,()]*)*")
+    told = pl.element().str.extract(r":(\d+)$").cast(pl.Int64, strict=False)
+    counts = entries.list.eval(told.fill_null(1))
+    return pl.when(counts.list.len() > 0).then(counts.list.sum())
 
 
 def _names_gpus(text: pl.Expr) -> pl.Expr:

@@ -21,26 +21,26 @@ def fold_steps(
     """
     place = (~is_step).cum_sum()
     job_of = ids.str.strip_chars().str.split_exact(".", 1).struct.field("field_0")
-    lines = records.with_columns(_place=place, _job=job_of, _step=is_step, _readable=readable)
-    jobs = lines.filter(~pl.col("_step"))
-    steps = lines.filter(pl.col("_step"))
-    owned = steps.join(
-        jobs.select("_place", "_job"), on=["_place", "_job"], how="semi", maintain_order="left"
+    owner = pl.select(pl.when(~is_step).then(job_of).forward_fill()).to_series()
+    orphans = is_step & owner.ne_missing(job_of)
+    lines = records.with_columns(_place=place)
+    jobs = lines.filter(~is_step)
+    told = (
+        lines.filter(is_step & ~orphans & readable).group_by("_place").agg(_told(records.columns))
     )
-    told = owned.filter("_readable").group_by("_place").agg(_told(records.columns))
     folded = jobs.join(told, on="_place", how="left", maintain_order="left").with_columns(
         _completed(records.columns)
     )
-    orphans = lines.select(
-        pl.col("_step")
-        & ~pl.struct("_place", "_job").is_in(jobs.select(pl.struct("_place", "_job")).to_series())
-    ).to_series()
     extra = ["step_state"] if "state" in records.columns else []
     return folded.select(*records.columns, *extra), orphans
 
 
 def _told(columns: list[str]) -> list[pl.Expr]:
-    told = [pl.col(name).sum().alias(f":{name}") for name in _SUMMED if name in columns]
+    told = [
+        pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(f":{name}")
+        for name in _SUMMED
+        if name in columns
+    ]
     told += [pl.col(name).max().alias(f":{name}") for name in _LARGEST if name in columns]
     if "state" in columns:
         weight = pl.col("state").replace_strict(STEP_WEIGHT, default=-1, return_dtype=pl.Int8)

@@ -23,7 +23,7 @@ from premortem.sources.files import InputFile
 from premortem.sources.json_stream import JsonStream
 from premortem.sources.port import Batch, Context, checked, reject, shortened
 from premortem.sources.slurm_records import fields_of
-from premortem.sources.slurm_values import BadRecord
+from premortem.sources.slurm_values import BadRecord, text
 
 _BATCH = 2000
 # Behind the name of the plugin, so that a job cannot name a version in its submit line.
@@ -96,11 +96,12 @@ class SlurmJsonSource:
         return Batch(batch.jobs, _with_texts(batch.rejects, numbered), batch.position)
 
     def _report(self, stream: JsonStream) -> None:
-        for error in stream.others.get("errors") or []:
+        errors = stream.others.get("errors")
+        for error in errors if isinstance(errors, list) else ():
             if isinstance(error, dict):
                 parts = (error.get("description"), error.get("error"))
                 error = ": ".join(str(part) for part in parts if part)
-            self.notes.append(f"Slurm reported an error: {error}")
+            self.notes.append(f"Slurm reported an error: {text(error) or 'unnamed'}")
         if not stream.found:
             held = ", ".join(name for name in stream.others if name not in ("meta", "errors"))
             self.notes.append(f"the document has no list of jobs; it holds {held or 'nothing'}")
@@ -115,7 +116,7 @@ def _cluster_of(stream: JsonStream) -> str | None:
     meta = stream.others.get("meta")
     for slurm in (meta.get("slurm"), meta.get("Slurm")) if isinstance(meta, dict) else ():
         if isinstance(slurm, dict) and isinstance(slurm.get("cluster"), str):
-            return slurm["cluster"] or None
+            return text(slurm["cluster"])
     return None
 
 

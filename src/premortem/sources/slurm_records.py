@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from premortem.jobs.states import STEP_WEIGHT, normal_state
+from premortem.jobs.states import STEP_WEIGHT
 from premortem.sources.slurm_values import (
     BadRecord,
     Json,
@@ -26,6 +26,7 @@ from premortem.sources.slurm_values import (
     resources,
     resources_text,
     state,
+    state_or_none,
     text,
     time_limit,
     whole,
@@ -186,7 +187,7 @@ def _usage(
     )
     energies = (number(part(part(s, "statistics"), "energy").get("consumed")) for s in steps)
     usage["energy_j"] = allocated.get("energy") or _total(energies)
-    states = (normal_state(step["state"]) for step in steps if step.get("state"))
+    states = (state_or_none(step.get("state")) for step in steps)
     usage["step_state"] = max(
         filter(None, states), key=lambda word: STEP_WEIGHT.get(word, -1), default=None
     )
@@ -204,14 +205,14 @@ def _requested_gpus(job: dict[str, Json], nodes: int | None, tasks: int | None) 
         wanted = str(job.get(f"tres_per_{share}") or "")
         amounts = re.findall(r"gpu(?::[^:=,]*[A-Za-z][^:=,]*)?[:=](\d+)", wanted)
         if amounts:
-            return sum(map(int, amounts)) * (times or 1)
+            return whole(sum(map(float, amounts)) * (times or 1))
     return None
 
 
 def _detailed_gpus(detail: Json) -> int | None:
     entries = detail if isinstance(detail, list) else ()
     amounts = [n for entry in entries for n in re.findall(r"gpu(?::[^:(,]+)?:(\d+)\(", str(entry))]
-    return sum(map(int, amounts)) if amounts else None
+    return whole(sum(map(float, amounts))) if amounts else None
 
 
 def _total(values: Iterable[float | None]) -> float | None:

@@ -10,12 +10,12 @@ import math
 import re
 from typing import Any
 
-from premortem.jobs.spellings import ABSENT_WORDS
+from premortem.jobs.spellings import ABSENT_WORDS, FARTHEST_S
 from premortem.jobs.states import normal_state
 
 Json = Any
 
-_NOT_SET = {2**16 - 2, 2**32 - 2, 2**64 - 2}
+_NOT_SET = {2**32 - 2, 2**64 - 2}
 _INFINITE = {2**32 - 1, 2**64 - 1}
 _MEMORY_PER_CPU = 1 << 63
 _PREFIXES = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
@@ -37,7 +37,7 @@ def number(value: Json, *, infinite: float | None = None) -> float | None:
         return None
     if isinstance(value, str) and re.fullmatch(r"-?\d{1,20}(\.\d+)?", value):
         value = float(value) if "." in value else int(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 2**64:
         raise BadRecord(f"{str(value)[:60]!r} where a number was expected")
     if value in _INFINITE:
         return infinite
@@ -65,14 +65,17 @@ def identifier(value: Json) -> int | None:
 
 def instant(value: Json) -> int | None:
     """Seconds since 1970; Slurm writes 0 for what has not happened."""
-    return count(value) or None
+    seconds = count(value)
+    if seconds is not None and abs(seconds) > FARTHEST_S:
+        raise BadRecord(f"{seconds} is no time in seconds since 1970")
+    return seconds or None
 
 
 def text(value: Json) -> str | None:
     """A text, or None for one of the words that mean nothing."""
     if value is None or isinstance(value, dict | list):
         return None
-    stripped = str(value).strip()
+    stripped = _encodable(str(value).strip())
     return None if stripped in ABSENT_WORDS else stripped
 
 
@@ -90,11 +93,17 @@ def parts(holder: dict[str, Json], name: str) -> list[dict[str, Json]]:
 
 def state(value: Json) -> str:
     """A job's state; a job without one is a bad record."""
-    spelling = value if isinstance(value, str) else [str(word) for word in value or ()]
-    meant = normal_state(spelling)
+    meant = state_or_none(value)
     if meant is None:
-        raise BadRecord(f"state is {value!r}, expected one of Slurm's job states")
+        raise BadRecord(f"state is {str(value)[:60]!r}, expected one of Slurm's job states")
     return meant
+
+
+def state_or_none(value: Json) -> str | None:
+    """The state meant by a text or a list, None where it is none of Slurm's."""
+    if isinstance(value, list):
+        return normal_state([str(word) for word in value])
+    return normal_state(value) if isinstance(value, str) else None
 
 
 def exit_status(value: Json) -> tuple[int | None, int | None]:
@@ -124,7 +133,7 @@ def time_limit(minutes: Json) -> dict[str, int | bool]:
         return {}
     if value == math.inf:
         return {"time_unlimited": True}
-    return {"time_limit_s": round(value * 60), "time_unlimited": False}
+    return {"time_limit_s": whole(value * 60) or 0, "time_unlimited": False}
 
 
 def memory(holder: dict[str, Json]) -> dict[str, float | None]:
@@ -149,7 +158,7 @@ def resources(value: Json) -> dict[str, float]:
     amounts: dict[str, float] = {}
     if isinstance(value, str):
         for entry in value.split(","):
-            found = re.fullmatch(r"([^=]+)=([\d.]+)([KMGTPE]?)", entry)
+            found = re.fullmatch(r"([^=]+)=(\d+(?:\.\d+)?)([KMGTPE]?)", entry)
             if found:
                 name, amount, prefix = found.groups()
                 plain = 2 if name == "mem" else 0
@@ -168,10 +177,15 @@ def resources(value: Json) -> dict[str, float]:
 def resources_text(amounts: dict[str, float]) -> str | None:
     """Resources as Slurm writes them in text."""
     entries = (f"{name}={n:.0f}{'M' if name == 'mem' else ''}" for name, n in amounts.items())
-    return ",".join(entries) or None
+    return _encodable(",".join(entries)) or None
 
 
 def gpus(amounts: dict[str, float]) -> int | None:
     """How many GPUs are among the resources, of whatever type."""
     typed = [amount for name, amount in amounts.items() if name.startswith("gres/gpu:")]
     return whole(amounts.get("gres/gpu", sum(typed) if typed else None))
+
+
+def _encodable(words: str) -> str:
+    """The words with halves of characters, which JSON can escape and UTF-8 cannot, as escapes."""
+    return words.encode(errors="backslashreplace").decode()

@@ -15,6 +15,7 @@ import polars as pl
 from premortem.errors import InvalidInput
 from premortem.jobs.fields import Kind
 from premortem.jobs.normal import normalise
+from premortem.jobs.wording import filled
 from premortem.sources.files import Block, InputFile, line_blocks
 from premortem.sources.formats import SwfStatus
 from premortem.sources.port import Batch, Context, checked
@@ -65,7 +66,10 @@ class SwfSource:
 
     def _read_header(self, comments: pl.Series) -> None:
         for comment in comments:
-            self.header.take(comment)
+            try:
+                self.header.take(comment)
+            except InvalidInput as error:
+                raise InvalidInput(f"{self.file.path}: {error}") from error
         if self.header.start is None:
             self.header.start = 0
             self.notes.append(
@@ -105,7 +109,7 @@ class SwfSource:
             partition=pl.coalesce(_named("partition", self.header.partitions), queue),
             qos=queue,
             executable=_name("executable"),
-            dependency=pl.format("after:{}", pl.col("preceding").cast(pl.Int64, strict=False)),
+            dependency=filled("after:{}", pl.col("preceding").cast(pl.Int64, strict=False)),
             req_cpus=_count("req_procs"),
             req_memory_per_cpu_mb=pl.col("req_memory") / 1024,
             time_limit_s=_count("req_time"),
@@ -136,7 +140,7 @@ class SwfSource:
         return self.header.facts.get("Computer", self.context.fallback_cluster)
 
     def _instant(self, seconds: pl.Expr) -> pl.Expr:
-        micros = (seconds + (self.header.start or 0)) * 1_000_000
+        micros = (seconds + (self.header.start or 0)).floor() * 1_000_000
         return micros.cast(pl.Int64, strict=False).cast(Kind.TIME.dtype)
 
 
@@ -157,7 +161,7 @@ class Header:
             return
         if key in ("Queue", "Partition"):
             number, _, name = value.partition(" ")
-            if number.isdigit() and name.strip():
+            if re.fullmatch(r"\d{1,18}", number) and name.strip():
                 names = self.queues if key == "Queue" else self.partitions
                 names[int(number)] = name.strip()
         else:
@@ -177,23 +181,23 @@ def _unreadable(
     frame = texts.with_columns(found.alias(":found"))
     problems = [
         pl.when(pl.col(":found") != len(COLUMNS)).then(
-            pl.format(f"{len(COLUMNS)} columns expected, {{}} found", pl.col(":found"))
+            filled(f"{len(COLUMNS)} columns expected, {{}} found", pl.col(":found"))
         )
     ]
     for name in COLUMNS:
-        bad = values[name].is_null()
+        bad = ~values[name].is_finite().fill_null(False)
         if name != "status" or status is SwfStatus.ARCHIVE:
             bad = bad | (values[name] < 0) & (values[name] != -1)
         if bad.any():
             text = pl.col(name).str.slice(0, 60)
             problems.append(
-                pl.when(bad).then(pl.format(f"{name} is '{{}}', expected a number or -1", text))
+                pl.when(bad).then(filled(f"{name} is '{{}}', expected a number or -1", text))
             )
     if status is SwfStatus.ARCHIVE:
         strange = ~values["status"].is_in([-1.0, *map(float, _ARCHIVE_STATES)])
         hint = "expected -1 to 5 (--swf-status exit-code if the log holds exit codes)"
         problems.append(
-            pl.when(strange).then(pl.format(f"status is '{{}}', {hint}", pl.col("status")))
+            pl.when(strange).then(filled(f"status is '{{}}', {hint}", pl.col("status")))
         )
     reasons = frame.select(pl.coalesce(problems)).to_series()
     return reasons if reasons.null_count() < len(reasons) else None

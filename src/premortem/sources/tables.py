@@ -11,7 +11,8 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from premortem.errors import InvalidInput
-from premortem.jobs.fields import Kind
+from premortem.jobs.fields import KEY, Kind
+from premortem.jobs.frame import SCHEMA
 from premortem.jobs.normal import normalise
 from premortem.sources.columns import read_fields
 from premortem.sources.files import InputFile, line_blocks
@@ -90,7 +91,9 @@ class TableSource:
             for block in line_blocks(self.file):
                 if block.rejects.height:
                     unreadable.append(block.rejects)
-                for line in block.lines:
+                for number, line in zip(block.numbers, block.lines, strict=True):
+                    # A blank line in place of one set aside keeps the count of lines right.
+                    yield from ["\n"] * (number - 1 - reader.line_num)
                     yield line + "\n"
 
         reader = csv.reader(lines(), delimiter=self.mapping.delimiter)
@@ -115,7 +118,7 @@ class TableSource:
 
     def _parquet_rows(self) -> Iterator[_Rows]:
         try:
-            table = pl.scan_parquet(self.file.path)
+            table = _parquet(self.file)
             schema = table.collect_schema()
             wanted = self._columns(schema.names())
             zone = self.mapping.zone or self.context.zone
@@ -145,6 +148,23 @@ class TableSource:
         return wanted
 
 
+def column_names(file: InputFile) -> list[str]:
+    """The names of a table's columns; the file is still to be read."""
+    if not file.head().startswith(PARQUET_MAGIC):
+        first = file.head().decode(errors="replace").splitlines()[:1]
+        return next(csv.reader(first), [])
+    try:
+        return _parquet(file).collect_schema().names()
+    except PolarsError as error:
+        raise InvalidInput(f"{file.path}: not a readable Parquet file: {error}") from error
+
+
+def _parquet(file: InputFile) -> pl.LazyFrame:
+    if file.path == "-":
+        raise InvalidInput("Parquet cannot be read from a pipe: write it to a file first")
+    return pl.scan_parquet(file.path, glob=False)
+
+
 class _CsvReader(Protocol):
     """What `csv.reader` returns; the standard library gives the type no public name."""
 
@@ -157,11 +177,12 @@ class _TaskNumbers:
     """Numbers rows that share a job's key as tasks of an array, in the order they come."""
 
     def __init__(self) -> None:
-        key = {"job_id": pl.Int64(), "submit_time": Kind.TIME.dtype}
-        self._seen = pl.DataFrame(schema={**key, "seen": pl.UInt32()})
+        self._seen = pl.DataFrame(
+            schema={name: SCHEMA[name] for name in KEY} | {"seen": pl.UInt32()}
+        )
 
     def numbered(self, records: pl.DataFrame) -> pl.DataFrame:
-        key = ["job_id", "submit_time"]
+        key = list(KEY)
         counted = records.join(self._seen, on=key, how="left", maintain_order="left").with_columns(
             task=pl.col("seen").fill_null(0) + pl.int_range(pl.len()).over(key)
         )
