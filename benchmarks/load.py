@@ -24,10 +24,9 @@ DATA = Path(__file__).parents[2] / "shared" / "data" / "swf" / "RICC-2010-2.swf.
 
 def bare_loop(path: Path, separator: str | None) -> dict[str, Any]:
     """Read and split every line; nothing else."""
-    opened = gzip.open(path, "rt") if path.suffix == ".gz" else path.open()
     lines = 0
     began = time.perf_counter()
-    with opened as file:
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
         for line in file:
             line.split(separator)
             lines += 1

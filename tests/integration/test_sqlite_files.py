@@ -1,4 +1,4 @@
-"""The SQLite store as a file among processes: killed, shared, locked, full, foreign, old and new."""
+"""The SQLite store as a file among processes: killed, shared, locked, full, foreign, outdated."""
 
 from __future__ import annotations
 
@@ -57,16 +57,22 @@ def start_load(folder: Path, log: Path) -> subprocess.Popen[bytes]:
     )
 
 
-def stored(folder: Path) -> int:
-    """How many jobs another process sees in the store by now."""
-    count = "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute('SELECT count(*) FROM job').fetchone()[0])"
+def ask(folder: Path, question: str) -> str:
+    """What another process sees in the store; empty while there is none."""
+    code = (
+        "import sqlite3, sys; print(*sqlite3.connect(sys.argv[1]).execute(sys.argv[2]).fetchone())"
+    )
     done = subprocess.run(
-        [sys.executable, "-c", count, folder / "jobs.db"],
+        [sys.executable, "-c", code, folder / "jobs.db", question],
         capture_output=True,
         text=True,
         check=False,
     )
-    return int(done.stdout or 0)
+    return done.stdout.strip()
+
+
+def stored(folder: Path) -> int:
+    return int(ask(folder, "SELECT count(*) FROM job") or 0)
 
 
 def wait_for_some(folder: Path, load: subprocess.Popen[bytes]) -> int:
@@ -89,11 +95,7 @@ def test_a_killed_load_leaves_whole_batches_and_a_second_completes_it(
     assert load.returncode == -signal.SIGKILL
     before = stored(tmp_path)
     assert 0 < before < BIG
-    check = "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute('PRAGMA integrity_check').fetchone()[0])"
-    verdict = subprocess.check_output(
-        [sys.executable, "-c", check, tmp_path / "jobs.db"], text=True
-    )
-    assert verdict.strip() == "ok"
+    assert ask(tmp_path, "PRAGMA integrity_check") == "ok"
     again = premortem(tmp_path, "load", big_log, "--json").json
     assert (again["new"], again["unchanged"], again["rejected"]) == (BIG - before, before, 0)
     assert stored(tmp_path) == BIG

@@ -21,7 +21,9 @@ import polars as pl
 from premortem.errors import InvalidInput, NotFound, Unavailable
 from premortem.sources.port import no_rejects, reject
 
+# What is held at a time: so many bytes of text, and so many lines of them as records.
 BLOCK_BYTES = 16 << 20
+BLOCK_LINES = 1 << 16
 LONGEST_LINE = 1 << 20
 HEAD_BYTES = 64 << 10
 
@@ -157,7 +159,7 @@ class Block:
 
 
 def line_blocks(file: InputFile, *, collapse_blanks: bool = False) -> Iterator[Block]:
-    """The lines of a text in blocks of a few MiB; a line longer than a MiB is set aside.
+    """The lines of a text in blocks of bounded size; a line longer than a MiB is set aside.
 
     Bytes that are not UTF-8 are shown as escapes (`\\xff`) rather than cost a record its place.
     With `collapse_blanks`, runs of blanks and tabs become one blank.
@@ -169,8 +171,11 @@ def line_blocks(file: InputFile, *, collapse_blanks: bool = False) -> Iterator[B
             number += 1
             continue
         lines = _split(_blanks_collapsed(text) if collapse_blanks else text)
-        yield _without_overlong(Block(_numbers(number, len(lines)), lines, no_rejects()))
-        number += len(lines)
+        for piece in lines.to_frame().iter_slices(BLOCK_LINES):
+            piece_lines = piece.to_series()
+            numbers = _numbers(number, len(piece_lines))
+            yield _without_overlong(Block(numbers, piece_lines, no_rejects()))
+            number += len(piece_lines)
 
 
 def _whole_lines(file: InputFile) -> Iterator[tuple[str, str | None]]:

@@ -23,6 +23,7 @@ from premortem.sources.sacct_columns import readings_for, with_job_number
 from premortem.sources.sacct_steps import fold_steps
 
 _ID = "jobid"
+_STEPS_LOOKED_AT = 1000
 
 
 @dataclass(slots=True)
@@ -86,7 +87,7 @@ class SacctSource:
         raw = layout.cells(lines.texts)
         readings, _ = readings_for(layout.names, self.context.zone)
         records, unreadable = read_fields(raw, readings)
-        reasons = _coalesced(layout.miscounted(lines.texts), unreadable)
+        reasons = _coalesced(layout.miscounted(lines.texts, raw), unreadable)
         is_step = raw[layout.id_column].str.contains(".", literal=True).fill_null(False)
         lost_steps = no_rejects()
         if is_step.any():
@@ -149,9 +150,15 @@ class _Lines:
 
     def before_last_job(self, layout: _Layout) -> tuple[_Lines, _Lines]:
         """All but the last job and its steps, and that job, whose steps may not be complete."""
-        ids = layout.ids(self.texts)
-        jobs = (~ids.str.contains(".", literal=True).fill_null(False)).arg_true()
-        cut = jobs[-1] if len(jobs) else 0
+        cut = len(self.texts)
+        while cut > 0:
+            # The last job is near the end, as a rule: look no farther back than needed.
+            begin = max(0, cut - _STEPS_LOOKED_AT)
+            ids = layout.ids(self.texts[begin:cut])
+            jobs = (~ids.str.contains(".", literal=True).fill_null(False)).arg_true()
+            cut = begin + jobs[-1] if len(jobs) else begin
+            if len(jobs):
+                break
         return (
             _Lines(self.numbers[:cut], self.texts[:cut]),
             _Lines(self.numbers[cut:], self.texts[cut:]),
@@ -171,21 +178,24 @@ class _Layout:
         return _ID if _ID in self.names else "jobidraw"
 
     def cells(self, lines: pl.Series) -> pl.DataFrame:
-        split = lines.str.split_exact("|", len(self.names) - 1)
-        return split.struct.rename_fields(self.names).struct.unnest()
+        """The cells of each line by column, and under `:rest` what follows the last of them."""
+        split = lines.str.split_exact("|", len(self.names))
+        return split.struct.rename_fields([*self.names, ":rest"]).struct.unnest()
 
     def ids(self, lines: pl.Series) -> pl.Series:
         place = self.names.index(self.id_column)
         return lines.str.splitn("|", place + 2).struct.field(f"field_{place}")
 
-    def miscounted(self, lines: pl.Series) -> pl.Series | None:
+    def miscounted(self, lines: pl.Series, cells: pl.DataFrame) -> pl.Series | None:
         """Why a line has the wrong number of columns; None where all have the right one."""
-        found = lines.str.count_matches("|", literal=True) + 1 - self.trailing
-        if (found == len(self.names)).all():
+        none_follow = cells[":rest"].null_count() == cells.height
+        if not self.trailing and none_follow and cells[self.names[-1]].null_count() == 0:
             return None
+        found = lines.str.count_matches("|", literal=True) + 1 - self.trailing
         message = filled(f"{len(self.names)} columns expected, {{}} found", "found")
         wrong = pl.col("found") != len(self.names)
-        return pl.DataFrame({"found": found}).select(pl.when(wrong).then(message)).to_series()
+        reasons = pl.DataFrame({"found": found}).select(pl.when(wrong).then(message)).to_series()
+        return reasons if reasons.null_count() < len(reasons) else None
 
 
 def _with_steps_folded(
