@@ -15,14 +15,15 @@ from premortem.errors import InvalidInput
 from premortem.jobs import spellings
 from premortem.jobs.fields import Kind
 from premortem.jobs.normal import normalise
+from premortem.jobs.numbers import with_job_number
 from premortem.jobs.wording import filled
 from premortem.sources.columns import read_fields
 from premortem.sources.files import InputFile, line_blocks
 from premortem.sources.port import Batch, Context, checked, no_rejects, shortened
-from premortem.sources.sacct_columns import readings_for, with_job_number
+from premortem.sources.sacct_columns import readings_for
 from premortem.sources.sacct_steps import fold_steps
 
-_ID = "jobid"
+_ID, _RAW_ID = "jobid", "jobidraw"
 _STEPS_LOOKED_AT = 1000
 
 
@@ -55,12 +56,12 @@ class SacctSource:
             yield self._batch(held, self._layout)
 
     def _find_layout(self, first: str) -> _Layout:
-        names = [name.strip().lower() for name in first.split("|")]
-        if _ID in names or "jobidraw" in names:
+        names = [name.strip() for name in first.split("|")]
+        if {_ID, _RAW_ID} & {name.lower() for name in names}:
             trailing = names[-1] == ""
             layout = _Layout(tuple(names[:-1] if trailing else names), trailing, first)
         elif self.columns:
-            given = tuple(name.split("%")[0].strip().lower() for name in self.columns)
+            given = tuple(name.split("%")[0].strip() for name in self.columns)
             trailing = first.count("|") == len(given) and first.endswith("|")
             layout = _Layout(given, trailing, None)
         else:
@@ -68,12 +69,13 @@ class SacctSource:
                 f"{self.file.path} has no header line: say what was given to sacct's --format "
                 "with --columns, such as --columns JobID,User,Submit,Start,End,State"
             )
-        if not {_ID, "jobidraw"} & set(layout.names) or "submit" not in layout.names:
+        lower = [name.lower() for name in layout.names]
+        if not {_ID, _RAW_ID} & set(lower) or "submit" not in lower:
             raise InvalidInput(
                 f"{self.file.path}: a job cannot be told from another without the columns "
                 f"JobID (or JobIDRaw) and Submit; found {', '.join(layout.names)}"
             )
-        repeated = {name for name in layout.names if layout.names.count(name) > 1}
+        repeated = {name for name in layout.names if lower.count(name.lower()) > 1}
         if repeated:
             raise InvalidInput(
                 f"{self.file.path}: columns named twice: {', '.join(sorted(repeated))}"
@@ -97,14 +99,14 @@ class SacctSource:
             is_job = ~is_step
             lines, raw = lines.where(is_job), raw.filter(is_job)
             reasons = None if reasons is None else reasons.filter(is_job)
-        records = normalise(self._completed(records, raw))
+        records = normalise(self._completed(records, raw[layout.id_column]))
         batch = checked(
             records, lines.texts, lines.numbers, reasons,
             context=self.context, position=self.file.position,
         )  # fmt: skip
         return Batch(batch.jobs, pl.concat([batch.rejects, lost_steps]), batch.position)
 
-    def _completed(self, records: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:
+    def _completed(self, records: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
         """Add what other columns imply, and where the records come from."""
         own = [pl.col("cluster")] if "cluster" in records.columns else []
         cluster = (
@@ -117,7 +119,7 @@ class SacctSource:
             source=pl.lit("sacct"),
             seen_at=pl.lit(self.context.seen_at).cast(Kind.TIME.dtype),
         )
-        return _with_implied(with_job_number(records, raw))
+        return _with_implied(with_job_number(records, ids))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +177,9 @@ class _Layout:
 
     @property
     def id_column(self) -> str:
-        return _ID if _ID in self.names else "jobidraw"
+        """The column that numbers the lines; JobID rather than JobIDRaw where both are there."""
+        spelled = {name.lower(): name for name in self.names}
+        return spelled.get(_ID) or spelled[_RAW_ID]
 
     def cells(self, lines: pl.Series) -> pl.DataFrame:
         """The cells of each line by column, and under `:rest` what follows the last of them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import polars as pl
@@ -30,17 +31,18 @@ _NO_LIMIT = ("UNLIMITED", "Partition_Limit", "INVALID")
 
 
 def readings_for(names: Sequence[str], zone: str) -> tuple[list[Reading], list[str]]:
-    """How to read a dump with these columns (in lower case), and which of them are not used.
+    """How to read a dump with these columns, in any letter case, and which of them are not used.
 
     Where two columns tell the same field, the one listed first below is read.
     """
+    spelled = {name.lower(): name for name in names}
     table = _table(zone)
     chosen: dict[str, Reading] = {}
     for reading in table:
-        if reading.column in names:
-            chosen.setdefault(reading.field, reading)
+        if reading.column in spelled:
+            chosen.setdefault(reading.field, replace(reading, column=spelled[reading.column]))
     meant = {"jobid", *(reading.column for reading in table)}
-    return list(chosen.values()), [name for name in names if name not in meant]
+    return list(chosen.values()), [name for name in names if name.lower() not in meant]
 
 
 def _table(zone: str) -> tuple[Reading, ...]:
@@ -106,41 +108,6 @@ def _table(zone: str) -> tuple[Reading, ...]:
         Reading("avg_disk_write_mb", "avediskwrite", size_mb, _SIZE),
         Reading("energy_j", "consumedenergyraw", quantity, "joules"),
         Reading("energy_j", "consumedenergy", partial(quantity, step=1000.0), "joules"),
-    )
-
-
-def with_job_number(records: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:
-    """Add the job's number and its place in an array or heterogeneous job, from JobID.
-
-    `100_7` is task 7 of array 100 and `100+1` component 1 of job 100. Where JobIDRaw is missing,
-    a component's own number follows from its leader's; a task's does not and is made up, see the
-    field `job_id`. What the records already tell stays.
-    """
-    if "jobid" not in raw.columns:
-        return records
-    parts = (
-        raw["jobid"].str.strip_chars().str.extract_groups(r"^(\d+)(?:_(\d+)|_\[[^\]]*\]|\+(\d+))?$")
-    )
-    places = {"base": "1", "task": "2", "offset": "3"}
-    numbers = {
-        name: parts.struct.field(place).cast(pl.Int64, strict=False)
-        for name, place in places.items()
-    }
-    is_array = raw["jobid"].str.contains("_", literal=True)
-    base, task, offset = pl.col("base"), pl.col("task"), pl.col("offset")
-    told = {
-        "job_id": pl.coalesce(base + (task + 1) * 2**32, base + offset, base),
-        "array_job_id": pl.when("is_array").then(base),
-        "array_task_id": task,
-        "het_job_id": pl.when(offset.is_not_null()).then(base),
-        "het_offset": offset,
-    }
-    return records.with_columns(**numbers, is_array=is_array).select(
-        pl.all().exclude(*numbers, "is_array", *told),
-        *[
-            (pl.coalesce(name, value) if name in records.columns else value).alias(name)
-            for name, value in told.items()
-        ],
     )
 
 

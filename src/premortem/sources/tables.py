@@ -14,11 +14,11 @@ from premortem.errors import InvalidInput
 from premortem.jobs.fields import KEY, Kind
 from premortem.jobs.frame import SCHEMA
 from premortem.jobs.normal import normalise
+from premortem.jobs.numbers import task_number, with_job_number
 from premortem.sources.columns import read_fields
 from premortem.sources.files import InputFile, line_blocks
 from premortem.sources.mapping import Mapping
 from premortem.sources.port import Batch, Context, checked, no_rejects, reject
-from premortem.sources.sacct_columns import with_job_number
 
 _BATCH = 50_000
 # How many recent jobs are remembered to number the tasks of an array whose rows lie apart.
@@ -56,9 +56,8 @@ class TableSource:
     def _batch(self, rows: _Rows) -> Batch:
         readings = self.mapping.readings(self.context.zone)
         records, reasons = read_fields(rows.cells, readings)
-        id_column = self.mapping.columns["job_id"].column
-        ids = rows.cells.select(jobid=pl.col(id_column))
-        records = with_job_number(records.drop("job_id"), ids)
+        numbers = rows.cells[self.mapping.columns["job_id"].column]
+        records = with_job_number(records.drop("job_id"), numbers)
         own = [pl.col("cluster")] if "cluster" in records.columns else []
         given = self.mapping.cluster or self.context.fallback_cluster
         cluster = (
@@ -199,7 +198,7 @@ class _TaskNumbers:
         return counted.with_columns(
             array_job_id=pl.when(is_task).then("job_id").otherwise("array_job_id"),
             array_task_id=pl.when(is_task).then(task).otherwise("array_task_id"),
-            job_id=pl.when(is_task).then(pl.col("job_id") + (task + 1) * 2**32).otherwise("job_id"),
+            job_id=pl.when(is_task).then(task_number(pl.col("job_id"), task)).otherwise("job_id"),
         ).drop("seen", "task")
 
 

@@ -124,13 +124,13 @@ def test_without_the_columns_of_the_key_the_dump_is_refused(tmp_path, header, co
 
 
 def test_a_column_named_twice_is_refused(tmp_path):
-    with pytest.raises(InvalidInput, match="columns named twice: user"):
+    with pytest.raises(InvalidInput, match="columns named twice: User"):
         load(tmp_path, "JobID|User|Submit|User\n")
 
 
 def test_columns_nobody_reads_are_noted(tmp_path):
     _, _, notes = load(tmp_path, "JobID|Submit|AveVMSize|Layout\n")
-    assert notes == ["columns not used: avevmsize, layout"]
+    assert notes == ["columns not used: AveVMSize, Layout"]
 
 
 @pytest.mark.parametrize(
@@ -254,14 +254,14 @@ def test_counts_are_filled_from_the_resources_and_do_not_replace_columns(tmp_pat
 @pytest.mark.parametrize(
     ("cells", "reason"),
     [
-        ({"Submit": "yesterday"}, "submit is 'yesterday', expected a time such as"),
+        ({"Submit": "yesterday"}, "Submit is 'yesterday', expected a time such as"),
         ({"Submit": ""}, "no submit time"),
         ({"JobID": "many"}, "no job id"),
-        ({"State": "ASLEEP"}, "state is 'ASLEEP', expected one of Slurm's job states"),
-        ({"ReqMem": "lotsn"}, "reqmem is 'lotsn', expected a size"),
-        ({"Timelimit": "soon"}, "timelimit is 'soon', expected a duration"),
-        ({"ExitCode": "one"}, "exitcode is 'one', expected an exit code"),
-        ({"NCPUS": "1.5"}, "ncpus is '1.5', expected a whole number"),
+        ({"State": "ASLEEP"}, "State is 'ASLEEP', expected one of Slurm's job states"),
+        ({"ReqMem": "lotsn"}, "ReqMem is 'lotsn', expected a size"),
+        ({"Timelimit": "soon"}, "Timelimit is 'soon', expected a duration"),
+        ({"ExitCode": "one"}, "ExitCode is 'one', expected an exit code"),
+        ({"NCPUS": "1.5"}, "NCPUS is '1.5', expected a whole number"),
         ({"NCPUS": "-4"}, "alloc_cpus is -4, which is not between"),
         ({"End": "2026-01-04T00:00:00"}, "the job ends before it is submitted"),
         ({"ReqTRES": "cpu=99999999999999999999"}, "req_cpus is "),

@@ -126,7 +126,7 @@ def test_an_unreadable_step_is_set_aside_and_tells_nothing(tmp_path):
     )
     assert used(job)[:3] == (7, 7, None)
     assert [(number, why) for number, why, _ in rejects] == [
-        (4, "usercpu is 'long', expected a duration such as 1-12:00:00"),
+        (4, "UserCPU is 'long', expected a duration such as 1-12:00:00"),
         (5, "8 columns expected, 2 found"),
     ]
 
