@@ -24,4 +24,5 @@ echo "Loading the same file again changes nothing:"
 run premortem load .demo/sacct.txt
 echo
 echo "The store is in .demo/jobs.db. Next, with your own history:"
-echo "  sacct -aXP -S 2026-01-01 --format=ALL > jobs.txt && $BIN/premortem load jobs.txt && $BIN/premortem stats"
+echo "  sacct -aXP -S 2026-01-01 --format=\"\$($BIN/premortem columns)\" | $BIN/premortem load -"
+echo "  $BIN/premortem stats"

@@ -14,16 +14,16 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_origin
-from zoneinfo import available_timezones
+from typing import Any, Self, get_origin
 
 import platformdirs
 import tzlocal
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from premortem.errors import InvalidInput, NotFound
 from premortem.jobs.labels import LabelPolicy
 from premortem.jobs.outcomes import Cause
+from premortem.jobs.spellings import require_zone
 
 PREFIX = "PREMORTEM_"
 FILE_VARIABLE = f"{PREFIX}SETTINGS"
@@ -43,7 +43,7 @@ class StoreSettings(_Section):
         description="Address of the store: sqlite:///relative/path or sqlite:////absolute/path.",
     )
     patience_s: float = Field(
-        30.0, ge=0, description="Seconds to wait for another process that is writing."
+        30.0, ge=0, le=86400, description="Seconds to wait for another process that is writing."
     )
 
 
@@ -59,6 +59,13 @@ class LabelSettings(_Section):
     exit_codes: dict[int, Cause] = Field(
         default_factory=dict, description="Causes told by the exit code of a failed job."
     )
+
+    @model_validator(mode="after")
+    def _decided(self) -> Self:
+        both = self.ignored & self.completed
+        if both:
+            raise ValueError(f"{', '.join(sorted(both))} cannot be both ignored and completed")
+        return self
 
     def policy(self) -> LabelPolicy:
         """These settings as the value that labels jobs."""
@@ -145,13 +152,6 @@ def load_settings(
     if problems:
         raise InvalidInput("the settings cannot be used:\n  " + "\n  ".join(problems))
     return LoadedSettings(values, origins)
-
-
-def require_zone(name: str) -> str:
-    """The name of a time zone as it was given; raises `InvalidInput` if it is none."""
-    if name not in available_timezones():
-        raise InvalidInput(f"'{name}' is not a time zone; expected one such as Europe/Berlin")
-    return name
 
 
 def variable_for(key: str) -> str:

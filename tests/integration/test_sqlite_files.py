@@ -221,3 +221,49 @@ def _job(job_id: int) -> dict[str, object]:
     from datetime import UTC, datetime
 
     return {"cluster": "a", "job_id": job_id, "submit_time": datetime(2026, 1, 1, tzinfo=UTC)}
+
+
+def test_several_loads_at_once_into_a_fresh_store(tmp_path: Path) -> None:
+    logs = []
+    for n in range(4):
+        log = tmp_path / f"log{n}.swf"
+        log.write_text(swf_text(2000))
+        logs.append(log)
+    loads = [start_load(tmp_path, log) for log in logs]
+    for load in loads:
+        _, err = load.communicate(timeout=120)
+        assert load.returncode == 0, err
+    assert stored(tmp_path) == 4 * 2000
+
+
+def test_an_interruption_does_not_wait_for_a_silent_pipe(tmp_path: Path) -> None:
+    load = subprocess.Popen(
+        [*PREMORTEM, "load", "-"],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    assert load.stdin is not None
+    load.stdin.write(swf_text(20_000).encode())
+    load.stdin.flush()
+    time.sleep(3)
+    load.send_signal(signal.SIGINT)
+    assert load.wait(timeout=20) == 130
+    load.stdin.close()
+
+
+def test_a_reader_that_leaves_early_is_no_failure(tmp_path: Path) -> None:
+    (tmp_path / "log.swf").write_text(swf_text(5000))
+    premortem(tmp_path, "load", "log.swf")
+    command = f"{' '.join(PREMORTEM)} jobs --limit 0 | head -n 1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -71,9 +71,12 @@ def lives(draw: st.DrawFn) -> list[dict[str, Any]]:
     sightings = []
     for progress in draw(st.lists(st.sampled_from(Progress), min_size=1, max_size=5)):
         state = truth["state"] if progress is Progress.ENDED else progress.name
-        sighting = {"state": state, "reason": f"reason to be {state}"}
+        sighting = {"state": state}
+        if draw(st.booleans()):
+            sighting["reason"] = f"reason to be {state}"
         for field in FIELDS:
-            if field.name in sighting or (field.name not in KEY and draw(st.booleans())):
+            told = field.name in KEY or draw(st.booleans())
+            if field.name in ("state", "reason") or not told:
                 continue
             known = field.known <= (0, 2, 3)[progress]
             value = truth[field.name]

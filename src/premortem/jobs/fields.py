@@ -131,6 +131,7 @@ FIELDS: tuple[Field, ...] = (
     Field("reservation", _TEXT, _SUBMIT, _REQUEST, "Reservation the job runs in."),
     Field("priority", _INT, _SUBMIT, _REQUEST, "Scheduling priority when first seen.", **_ID),
     Field("requeue", _FLAG, _SUBMIT, _REQUEST, "Whether Slurm may requeue the job after a node failure or preemption."),
+    Field("alloc_partition", _TEXT, _START, _ALLOCATION, "Partition the job ran in, of those it asked for."),
     Field("alloc_nodes", _INT, _START, _ALLOCATION, "Nodes the job got.", **_COUNT),
     Field("alloc_cpus", _INT, _START, _ALLOCATION, "CPUs (or processors) the job got.", **_COUNT),
     Field("alloc_memory_mb", _NUM, _START, _ALLOCATION, "Memory the job got in total.", **_MEMORY),

@@ -33,6 +33,9 @@ _STATE_VERDICTS: Mapping[str, str] = {
 
 _UNFINISHED = [state for state, progress in STATES.items() if progress is not Progress.ENDED]
 
+# A job that outlives its killed step may hang until its limit, or until its owner gives up.
+_MAY_HIDE_MEMORY = ("FAILED", "TIMEOUT", "CANCELLED")
+
 # Slurm's mark of a step killed for its memory: derived exit code 0:125.
 _OUT_OF_MEMORY_SIGNAL = 125
 
@@ -118,7 +121,7 @@ class LabelPolicy:
             .then(pl.lit(str(Outcome.IGNORED)))
             .when(pl.col("state").is_in(_UNFINISHED))
             .then(pl.lit(str(Outcome.UNFINISHED)))
-            .when((pl.col("state") == "FAILED") & killed_for_memory)
+            .when(pl.col("state").is_in(_MAY_HIDE_MEMORY) & killed_for_memory)
             .then(pl.lit(str(Cause.OUT_OF_MEMORY)))
             .when(pl.col("state") == "FAILED")
             .then(by_exit_code)

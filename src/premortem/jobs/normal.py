@@ -9,6 +9,9 @@ from premortem.jobs.states import STATES, Progress
 
 # A job's state and the reason for it are always those of the moment.
 _CURRENT = ("state", "reason")
+# How a job can end without having started, and what it would have got if it had: the surest first.
+_ENDS_IN_QUEUE = ("CANCELLED", "DEADLINE")
+_SIGNS_OF_A_RUN = ("node_list", "alloc_tres", "alloc_cpus")
 _KNOWN_BY = {Progress.PENDING: KnownAt.SUBMIT, Progress.RUNNING: KnownAt.RUNNING}
 
 
@@ -19,8 +22,8 @@ def normalise(records: pl.DataFrame) -> pl.DataFrame:
     for a job that was cancelled in the queue: none of them happened.
     """
     records = _without_the_future(records)
-    records = _without_false_starts(records)
-    return _with_total_memory(_with_elapsed(records))
+    records = _without_false_starts(_with_elapsed(records))
+    return _with_total_memory(_with_partition(records))
 
 
 def _without_the_future(records: pl.DataFrame) -> pl.DataFrame:
@@ -43,18 +46,25 @@ def _without_false_starts(records: pl.DataFrame) -> pl.DataFrame:
     counts = [name for name in allocation if BY_NAME[name].kind.dtype.is_numeric()]
     counts = [name for name in counts if name != "restart_count"]
     records = records.with_columns(pl.when(pl.col(name) != 0).then(pl.col(name)) for name in counts)
-    if not {"elapsed_s", "node_list", "start_time", "state"} <= set(records.columns):
+    if not {"start_time", "state"} <= set(records.columns):
         return records
-    ended = [state for state, reached in STATES.items() if reached is Progress.ENDED]
-    never_started = (
-        pl.col("state").is_in(ended)
-        & (pl.col("elapsed_s").fill_null(0) == 0)
-        & pl.col("node_list").is_null()
-    ).fill_null(False)
+    # sacct shows the CPUs asked for where none were given: the nodes are the better sign.
+    sign = next((name for name in _SIGNS_OF_A_RUN if name in records.columns), None)
+    got_nothing = pl.col(sign).is_null() if sign else pl.lit(True)
+    ran = pl.col("elapsed_s").fill_null(0) > 0 if "elapsed_s" in records.columns else pl.lit(False)
+    never_started = pl.col("state").is_in(_ENDS_IN_QUEUE).fill_null(False) & got_nothing & ~ran
     return records.with_columns(
         pl.when(~never_started).then(pl.col(name)).alias(name)
         for name in ("start_time", *allocation)
     )
+
+
+def _with_partition(records: pl.DataFrame) -> pl.DataFrame:
+    """A job that started did so in the partition its record names."""
+    if not {"partition", "start_time"} <= set(records.columns):
+        return records
+    started = pl.col("start_time").is_not_null()
+    return records.with_columns(alloc_partition=pl.when(started).then("partition"))
 
 
 def _with_elapsed(records: pl.DataFrame) -> pl.DataFrame:

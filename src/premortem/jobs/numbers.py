@@ -17,7 +17,9 @@ def with_job_number(records: pl.DataFrame, written: pl.Series) -> pl.DataFrame:
     follows from its leader's; a task's does not, and is made up. What the records already tell
     stays.
     """
-    parts = written.str.strip_chars().str.extract_groups(r"^(\d+)(?:_(\d+)|_\[[^\]]*\]|\+(\d+))?$")
+    parts = written.str.strip_chars().str.extract_groups(
+        r"^(\d+)(?:\.0+|_(\d{1,8})|_\[[^\]]*\]|\+(\d{1,8}))?$"
+    )
     places = {":base": "1", ":task": "2", ":offset": "3"}
     numbers = {
         name: parts.struct.field(place).cast(pl.Int64, strict=False)

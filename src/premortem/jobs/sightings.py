@@ -6,16 +6,19 @@ the fold of its sightings, and the rule follows from when a field becomes known:
 - known at submit: the first value seen stays (Slurm shows limits as last amended, not as asked);
 - known while running: the largest value stays (these are counters);
 - known at start or end: the value of the sighting in which the job had come furthest; among
-  equals, of the latest;
-- state and reason: together from that sighting, so a late PENDING cannot undo a COMPLETED.
+  equals, of the latest, and then the larger value, so that no order of arrival can decide;
+- the reason: only from sightings in which the job had come as far as its state says, so that a
+  late PENDING cannot undo a COMPLETED, nor leave its reason behind.
 
+Fields that tell one thing together, such as a limit and that there is none, are completed only by
+sightings that do not contradict the first.
 An absent value never replaces a present one. Sightings that agree give the same record in any
 order, and seeing the same thing twice changes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import polars as pl
 
@@ -23,8 +26,14 @@ from premortem.jobs.fields import BY_NAME, KEY, PROVENANCE, Group, KnownAt
 from premortem.jobs.frame import SCHEMA
 from premortem.jobs.states import STATES
 
-# These two belong together: the reason is the reason for that state.
+# What decides between sightings, and what goes with it.
 _VERDICT = ("state", "reason")
+
+# Fields of which one is empty because another is filled.
+_TOGETHER = (
+    ("time_limit_s", "time_unlimited"),
+    ("req_memory_per_node_mb", "req_memory_per_cpu_mb", "req_memory_mb"),
+)
 
 
 def fold(sightings: pl.DataFrame) -> pl.DataFrame:
@@ -34,11 +43,10 @@ def fold(sightings: pl.DataFrame) -> pl.DataFrame:
     """
     if sightings.select(pl.struct(KEY).is_unique().all()).item():
         return sightings
-    ranked = sightings.with_columns(_progress=_progress(sightings))
-    best_first = ["_progress", *(["seen_at"] if "seen_at" in sightings.columns else [])]
+    ranked = with_verdict(sightings).with_columns(_progress=_progress())
     return (
         ranked.group_by(KEY, maintain_order=True)
-        .agg(_chosen(name, best_first) for name in sightings.columns if name not in KEY)
+        .agg(_chosen(name, sightings.columns) for name in sightings.columns if name not in KEY)
         .select(sightings.columns)
     )
 
@@ -87,20 +95,29 @@ def _any_column(
     return both.select(pl.any_horizontal(pl.lit(False), *tests).alias("any")).to_series()
 
 
-def _progress(sightings: pl.DataFrame) -> pl.Expr:
-    if "state" not in sightings.columns:
-        return pl.lit(-1)
+def _progress() -> pl.Expr:
     ranks = {state: int(progress) for state, progress in STATES.items()}
     return pl.col("state").replace_strict(ranks, default=-1, return_dtype=pl.Int8)
 
 
-def _chosen(name: str, best_first: list[str]) -> pl.Expr:
-    """The value of one field over a job's sightings; a stable sort keeps the first among equals."""
+def _agrees_with_first(value: pl.Expr) -> pl.Expr:
+    return value.is_null() | (value == value.drop_nulls().first())
+
+
+def _chosen(name: str, columns: Sequence[str]) -> pl.Expr:
+    """The value of one field over the sightings of one job."""
     field = BY_NAME[name]
     value = pl.col(name)
     if field.group is not Group.PROVENANCE and field.known is KnownAt.SUBMIT:
-        return value.drop_nulls().first()
+        together = next((names for names in _TOGETHER if name in names), ())
+        agreeing = [_agrees_with_first(pl.col(n)) for n in together if n in columns]
+        return value.filter(pl.all_horizontal(pl.lit(True), *agreeing)).drop_nulls().first()
     if field.known is KnownAt.RUNNING:
         return value.max()
-    ordered = value.sort_by(best_first, descending=True, nulls_last=True, maintain_order=True)
-    return ordered.first() if name in _VERDICT else ordered.drop_nulls().first()
+    if name == "reason":
+        value = value.filter(pl.col("_progress") == pl.col("_progress").max())
+        order = [pl.col("seen_at").filter(pl.col("_progress") == pl.col("_progress").max()), value]
+    else:
+        order = [pl.col("_progress"), pl.col("seen_at"), value]
+    ordered = value.sort_by(order, descending=True, nulls_last=True)
+    return ordered.drop_nulls().first()

@@ -7,13 +7,16 @@ read becomes null, so a value that was there before and is null after was a bad 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import polars as pl
+from polars.exceptions import PolarsError
 
+from premortem.errors import InvalidInput
 from premortem.jobs.fields import Kind
 from premortem.jobs.states import normal_state
 
-# Words Slurm writes where there is nothing to say.
+# Words Slurm writes where there is nothing to say; a user may well be called so.
 ABSENT_WORDS: tuple[str, ...] = ("", "Unknown", "None", "N/A", "(null)", "None assigned")
 
 # A number beyond this, some three thousand years from 1970, is no time in seconds.
@@ -27,10 +30,16 @@ def present(text: pl.Expr) -> pl.Expr:
     return pl.when(~text.is_in(ABSENT_WORDS)).then(text)
 
 
-def timestamp(text: pl.Expr, zone: str, format: str = "%Y-%m-%dT%H:%M:%S") -> pl.Expr:
+def timestamp(
+    text: pl.Expr,
+    zone: str,
+    format: str = "%Y-%m-%dT%H:%M:%S",
+    ambiguous: Literal["earliest", "latest"] = "earliest",
+) -> pl.Expr:
     """The instant a clock in `zone` showed as `text`; a plain number is seconds since 1970, UTC.
 
-    An hour that the clock showed twice, at the end of summer time, is read as the first of them.
+    An hour that the clock showed twice, at the end of summer time, is read as the first of them,
+    unless `ambiguous` asks for the latest.
     Where the format has the clock's own offset (``%z``), `zone` does not count. Fractions of a
     second are cut off.
 
@@ -39,12 +48,36 @@ def timestamp(text: pl.Expr, zone: str, format: str = "%Y-%m-%dT%H:%M:%S") -> pl
     """
     clock = text.str.to_datetime(format, time_unit="us", strict=False)
     if "%z" not in format:
-        clock = clock.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
+        clock = clock.dt.replace_time_zone(zone, ambiguous=ambiguous, non_existent="null")
     if "f" in format:
         clock = clock.dt.truncate("1s")
     seconds = text.cast(pl.Int64, strict=False)
     epoch = pl.when(seconds.abs() <= FARTHEST_S).then(seconds * 1_000_000)
     return pl.coalesce(clock.dt.convert_time_zone("UTC"), epoch.cast(Kind.TIME.dtype))
+
+
+def iso_timestamp(text: pl.Expr, zone: str) -> pl.Expr:
+    """The instant an ISO 8601 date and time means, in any of its usual shapes; see `timestamp`.
+
+    >>> pl.select(iso_timestamp(pl.lit("2026-07-01 12:00:00.5+02:00"), "UTC")).item().hour
+    10
+    """
+    even = text.str.replace(" ", "T", literal=True).str.replace("Z$", "+0000")
+    shapes = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%d")
+    zoned = ("%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M:%S%.f%z")
+    return pl.coalesce(timestamp(even, zone, shape) for shape in (*shapes, *zoned))
+
+
+def require_zone(name: str) -> str:
+    """The name of a time zone as it was given; raises `InvalidInput` if it is none."""
+    problem = InvalidInput(f"'{name}' is not a time zone; expected one such as Europe/Berlin")
+    if not name:
+        raise problem
+    try:
+        pl.select(timestamp(pl.lit("2026-01-01T00:00:00"), name))
+    except PolarsError as error:
+        raise problem from error
+    return name
 
 
 def duration_s(text: pl.Expr) -> pl.Expr:
@@ -56,9 +89,9 @@ def duration_s(text: pl.Expr) -> pl.Expr:
     >>> pl.select(duration_s(pl.lit("1-12:00:00"))).item()
     129600.0
     """
-    clock = text.str.extract_groups(r"^(?:(\d{1,5}):)?(\d{1,2}):(\d{1,2}(?:\.\d+)?)$")
+    clock = text.str.extract_groups(r"^(?:(\d{1,5}):)?([0-5]?\d):([0-5]?\d(?:\.\d+)?)$")
     after_days = text.str.extract_groups(
-        r"^(\d{1,6})-(\d{1,2})(?::(\d{1,2})(?::(\d{1,2}(?:\.\d+)?))?)?$"
+        r"^(\d{1,6})-(\d{1,2})(?::([0-5]?\d)(?::([0-5]?\d(?:\.\d+)?))?)?$"
     )
     hours, minutes, seconds = (_place(clock, place) for place in (1, 2, 3))
     short = hours.fill_null(0) * 3600 + minutes * 60 + seconds
@@ -104,25 +137,6 @@ def exit_status(text: pl.Expr, part: int) -> pl.Expr:
     """One half of an exit code such as ``1:9``: part 0 is the return value, part 1 the signal."""
     halves = text.str.extract_groups(r"^(\d+):(\d+)$")
     return halves.struct.field(str(part + 1)).cast(pl.Int64, strict=False)
-
-
-def tres_count(text: pl.Expr, resource: str) -> pl.Expr:
-    """How much of a resource a TRES list names; memory in MiB.
-
-    Typed GPUs (``gres/gpu:a100=2``) are counted by the untyped entry that Slurm writes beside them,
-    and by their sum where it is missing.
-
-    >>> pl.select(tres_count(pl.lit("cpu=4,mem=16G,gres/gpu=2"), "mem")).item()
-    16384.0
-    """
-    entry = text.str.extract(rf"(?:^|,){resource}=([\d.]+[KMGTPE]?)(?:,|$)")
-    if resource == "mem":
-        return size_mb(entry, plain="M")
-    if resource == "gres/gpu":
-        typed = text.str.extract_all(r"gres/gpu:[^=,]+=\d+")
-        total = typed.list.eval(pl.element().str.extract(r"=(\d+)$").cast(pl.Int64)).list.sum()
-        return pl.coalesce(quantity(entry), pl.when(typed.list.len() > 0).then(total))
-    return quantity(entry)
 
 
 def state(text: pl.Expr) -> pl.Expr:

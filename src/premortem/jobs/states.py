@@ -72,8 +72,6 @@ _ALONE = {
     "LAUNCH_FAILED": "BOOT_FAIL",
     "RECONFIG_FAIL": "BOOT_FAIL",
 }
-# Flags that change nothing about the base state they come with.
-_SILENT = {"UPDATE_DB", "EXPEDITING", "UPDATED"}
 
 
 def normal_state(spelling: str | Iterable[str]) -> str | None:
@@ -88,12 +86,12 @@ def normal_state(spelling: str | Iterable[str]) -> str | None:
     if isinstance(spelling, str):
         spelling = spelling.replace("+", ",").split(",")
     names = [_long_name(part) for part in spelling]
-    names = [name for name in names if name and name not in _SILENT]
-    if not names or any(name not in STATES and name not in _ALONE for name in names):
-        return None
+    names = [name for name in names if name]
     bases = [name for name in names if name in STATES and name not in _REQUEUE_FLAGS]
     if not bases:
-        return _ALONE.get(names[0], names[0])
+        # Flags alone must all be known; beside a base state a new release's flag changes nothing.
+        known = names and all(name in STATES or name in _ALONE for name in names)
+        return _ALONE.get(names[0], names[0]) if known else None
     base = bases[0]
     if STATES[base] is Progress.ENDED and _REQUEUE_FLAGS.intersection(names):
         return "REQUEUED"

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import Empty, Queue
+from threading import Event, Thread
 
 from premortem.errors import PremortemError
 from premortem.sources.detection import ReadOptions, source_for
 from premortem.sources.files import InputFile
-from premortem.sources.port import Batch, Context, Source
+from premortem.sources.port import Batch, Context, Source, no_rejects
 from premortem.stores.port import Appended, Store
 
 # Told after each batch: bytes of the file consumed, and its size where that is known.
@@ -37,8 +39,9 @@ class LoadReport:
 
     @property
     def useful(self) -> bool:
-        """Whether the file could be read and held at least one good record, or none at all."""
-        return self.problem is None and (self.read == 0 or self.read > self.rejected)
+        """Whether it told of any job, or could be read and held none."""
+        told = self.new + self.updated + self.unchanged
+        return told > 0 or (self.problem is None and self.read == 0)
 
 
 def load_file(
@@ -64,7 +67,10 @@ def load_file(
 
 def source_name(path: str) -> str:
     """The name under which a file's bad records are kept."""
-    return "standard input" if path == "-" else str(Path(path).resolve())
+    if path == "-":
+        return "standard input"
+    # A name that is not UTF-8 is shown with escapes, like everything else that is not.
+    return os.fsencode(Path(path).resolve()).decode(errors="backslashreplace")
 
 
 class _FromStore(Exception):
@@ -79,15 +85,15 @@ def _store_batches(
     report: LoadReport, source: Source, store: Store, progress: Callable[[int], None]
 ) -> None:
     name = source_name(report.path)
-    first = True
+    with _from_store():
+        # What standard input brings is other data every time; a file replaces its own.
+        if report.path != "-":
+            store.set_aside(name, no_rejects(), afresh=True)
     with closing(_ahead(source.batches())) as batches:
         for batch in batches:
-            try:
+            with _from_store():
                 appended = store.append(batch.jobs) if batch.jobs.height else Appended()
-                store.set_aside(name, batch.rejects, afresh=first)
-            except PremortemError as error:
-                raise _FromStore(error) from error
-            first = False
+                store.set_aside(name, batch.rejects)
             report.read += batch.read
             report.rejected += batch.rejects.height
             report.new += appended.new
@@ -96,10 +102,39 @@ def _store_batches(
             progress(batch.position)
 
 
+@contextmanager
+def _from_store() -> Iterator[None]:
+    try:
+        yield
+    except PremortemError as error:
+        raise _FromStore(error) from error
+
+
 def _ahead(batches: Iterator[Batch]) -> Generator[Batch]:
-    """The same batches, each parsed while the one before it is being stored."""
-    with ThreadPoolExecutor(1) as reader:
-        coming = reader.submit(next, batches, None)
-        while (batch := coming.result()) is not None:
-            coming = reader.submit(next, batches, None)
+    """The same batches, each parsed while the one before it is being stored.
+
+    The reading thread is a daemon: an interruption must not wait for a pipe that is silent.
+    """
+    parsed: Queue[Batch | BaseException | None] = Queue(maxsize=1)
+    abandoned = Event()
+
+    def read() -> None:
+        try:
+            for batch in batches:
+                parsed.put(batch)
+                if abandoned.is_set():
+                    return
+            parsed.put(None)
+        except BaseException as error:
+            parsed.put(error)
+
+    Thread(target=read, daemon=True).start()
+    try:
+        while (batch := parsed.get()) is not None:
+            if isinstance(batch, BaseException):
+                raise batch
             yield batch
+    finally:
+        abandoned.set()
+        with suppress(Empty):
+            parsed.get_nowait()

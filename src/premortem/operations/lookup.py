@@ -14,6 +14,9 @@ from premortem.jobs.labels import LABEL_INPUTS, LabelPolicy
 from premortem.jobs.outcomes import Cause, Outcome
 from premortem.stores.port import JobQuery, Store
 
+# So many jobs are fetched by their numbers rather than by reading all of their time.
+_FEW = 10_000
+
 
 def labelled_jobs(
     store: Store,
@@ -38,15 +41,17 @@ def labelled_jobs(
     wanted = wanted.tail(query.limit) if query.limit else wanted
     if wanted.is_empty():
         return policy.label(store.jobs(replace(query, limit=1)).clear())
-    bounds = replace(
-        query, since=wanted.select(pl.col("submit_time").min()).item(), until=None, limit=None
-    )
-    found = store.jobs(bounds).join(wanted.select(KEY), on=KEY, how="semi", maintain_order="left")
+    within = replace(query, since=wanted.select(pl.col("submit_time").min()).item(), limit=None)
+    if wanted.height <= _FEW:
+        within = replace(within, job_ids=wanted["job_id"].unique().to_list())
+    found = store.jobs(within).join(wanted.select(KEY), on=KEY, how="semi", maintain_order="left")
     return policy.label(found)
 
 
 def find_job(store: Store, name: str, policy: LabelPolicy, *, cluster: str | None) -> pl.DataFrame:
     """Every record of one job, oldest first: its requeued runs, and other jobs of that number.
+
+    The number of an array alone gives its tasks.
 
     `name` is written as Slurm writes it: ``436277``, ``436277_4`` for an array task, ``436277+1``
     for a component of a heterogeneous job.
@@ -56,11 +61,15 @@ def find_job(store: Store, name: str, policy: LabelPolicy, *, cluster: str | Non
         raise InvalidInput(f"'{name}' is not a job number; expected one such as 436277 or 436277_4")
     base, task, offset = (int(part) if part else None for part in parts.groups())
     clusters = (cluster,) if cluster else ()
+    own = store.jobs(JobQuery(clusters=clusters, job_ids=((base or 0) + (offset or 0),)))
+    tasks = store.jobs(JobQuery(clusters=clusters, array_job_ids=(base or 0,)))
     if task is not None:
-        found = store.jobs(JobQuery(clusters=clusters, array_job_ids=(base or 0,)))
-        found = found.filter(pl.col("array_task_id") == task)
+        found = tasks.filter(pl.col("array_task_id") == task)
+    elif offset is not None:
+        found = own.filter(pl.col("het_job_id") == base)
     else:
-        found = store.jobs(JobQuery(clusters=clusters, job_ids=((base or 0) + (offset or 0),)))
+        # An array's number alone means its tasks, where no job has that number itself.
+        found = own if own.height else tasks
     if found.is_empty():
         raise NotFound(f"no job {name} in the store" + (f" for {cluster}" if cluster else ""))
     return policy.label(found)

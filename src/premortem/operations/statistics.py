@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any
 
 import polars as pl
@@ -11,12 +12,13 @@ import polars as pl
 from premortem.jobs.fields import Kind
 from premortem.jobs.labels import LABEL_INPUTS, LabelPolicy
 from premortem.jobs.names import name_stem
+from premortem.jobs.outcomes import Cause, Outcome
 from premortem.stores.port import JobQuery, Store
 
 _COLUMNS = tuple(
     dict.fromkeys(
-        ("cluster", "submit_time", "user", "partition", "job_name", "executable", "req_cpus",
-         "end_time", *LABEL_INPUTS)
+        ("cluster", "submit_time", "user", "partition", "alloc_partition", "job_name", "executable",
+         "req_cpus", *LABEL_INPUTS)
     )
 )  # fmt: skip
 
@@ -34,7 +36,8 @@ _STEPS = (
 class Statistics:
     """The numbers of a report; tables are frames, one row each for what they are about.
 
-    Core-hours are allocated CPUs times run time, whether used or idle.
+    Core-hours are CPUs times run time, whether used or idle: those the job got, or where the
+    records do not tell, those it asked for.
     """
 
     jobs: int
@@ -68,7 +71,10 @@ class Statistics:
                 "lost": self.core_hours_lost,
                 "lost_by_cause": self.core_hours_lost_by_cause,
             },
-            "over_time": {"step": self.step, "rows": self.over_time.to_dicts()},
+            "over_time": {
+                "step": self.step,
+                "rows": [_nested(r) for r in self.over_time.to_dicts()],
+            },
             "top_failing": {
                 "users": self.top_users.to_dicts(),
                 "names": self.top_names.to_dicts(),
@@ -82,7 +88,11 @@ def statistics(store: Store, policy: LabelPolicy, query: JobQuery, *, top: int =
     jobs = policy.label(store.jobs(query, _COLUMNS)).with_columns(
         failed=(pl.col("outcome") == "failed").fill_null(False),
         counted=pl.col("outcome").is_in(["failed", "completed"]),
-        core_hours=(pl.col("alloc_cpus") * pl.col("elapsed_s") / 3600.0).fill_null(0.0),
+        # Some tables tell only what was asked for; a job that never ran has run no time.
+        core_hours=(pl.coalesce("alloc_cpus", "req_cpus") * pl.col("elapsed_s") / 3600.0).fill_null(
+            0.0
+        ),
+        partition=pl.coalesce("alloc_partition", "partition"),
         # An executable known by its number alone has no stem.
         name=pl.coalesce(name_stem(pl.col("job_name")), "executable"),
     )
@@ -107,6 +117,18 @@ def statistics(store: Store, policy: LabelPolicy, query: JobQuery, *, top: int =
     )
 
 
+def _nested(row: dict[str, Any]) -> dict[str, Any]:
+    """A period with its counts by outcome and by cause under names of their own."""
+    nested: dict[str, Any] = {"outcomes": {}, "causes": {}}
+    for name, value in row.items():
+        column, colon, word = name.partition(":")
+        if colon and value:
+            nested[f"{column}s"][word] = value
+        elif not colon:
+            nested[name] = value
+    return nested
+
+
 def _counts(values: pl.Series) -> dict[str, int]:
     table = values.drop_nulls().value_counts(sort=True, name="n")
     return dict(table.sort(["n", values.name], descending=[True, False]).iter_rows())
@@ -127,7 +149,7 @@ def _step(jobs: pl.DataFrame) -> str:
 def _over_time(jobs: pl.DataFrame, step: str) -> pl.DataFrame:
     return (
         jobs.group_by(pl.col("submit_time").dt.truncate(step).alias("period"))
-        .agg(_tally())
+        .agg(*_tally(), *_counts_of("outcome", Outcome), *_counts_of("cause", Cause))
         .with_columns(_share())
         .with_columns(pl.col("period").cast(Kind.TIME.dtype))
         .sort("period")
@@ -146,6 +168,11 @@ def _top(jobs: pl.DataFrame, column: str, count: int) -> pl.DataFrame:
         .sort(["failed", column, "cluster"], descending=[True, False, False])
         .head(count)
     )
+
+
+def _counts_of(column: str, words: type[StrEnum]) -> list[pl.Expr]:
+    """How many rows have each word, in one column a word."""
+    return [(pl.col(column) == str(word)).sum().alias(f"{column}:{word}") for word in words]
 
 
 def _tally() -> list[pl.Expr]:

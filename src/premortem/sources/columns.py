@@ -11,12 +11,20 @@ from premortem.jobs.fields import BY_NAME
 from premortem.jobs.spellings import present
 from premortem.jobs.wording import filled
 
+# How a text that is not there is written; anything else may be a name.
+_EMPTY = ("", "(null)")
+
 Expression = Callable[[pl.Expr], pl.Expr]
 
 
 def as_text(text: pl.Expr) -> pl.Expr:
-    """The text itself."""
+    """The text itself: what users name things, were it `None`."""
     return text
+
+
+def as_said(text: pl.Expr) -> pl.Expr:
+    """The text, if it is not one of the words by which Slurm says nothing."""
+    return present(text)
 
 
 def everywhere(text: pl.Expr) -> pl.Expr:
@@ -48,10 +56,14 @@ def read_fields(
     Columns that no reading names are ignored.
     """
     columns = list(dict.fromkeys(reading.column for reading in readings))
+    named = {reading.column for reading in readings if reading.read is as_text}
     texts = (
         raw.lazy()
         .select(pl.col(columns).str.strip_chars())
-        .select(present(pl.col(columns)))
+        .with_columns(
+            *[present(pl.col(name)) for name in columns if name not in named],
+            *[pl.when(~pl.col(name).is_in(_EMPTY)).then(pl.col(name)) for name in named],
+        )
         .collect(engine="in-memory")
     )
     values = []
@@ -73,7 +85,7 @@ def _unreadable(
     found = records.select(pl.all().is_not_null().sum()).row(0, named=True)
     reasons = []
     for reading in readings:
-        if reading.read is as_text or found[reading.field] == given[reading.column]:
+        if reading.read in (as_text, as_said) or found[reading.field] == given[reading.column]:
             continue
         text = pl.col(reading.column)
         lost = reading.where(text) & text.is_not_null() & records[reading.field].is_null()

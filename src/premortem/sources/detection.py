@@ -25,6 +25,7 @@ class ReadOptions:
     columns: Sequence[str] | None = None
     mapping: str | None = None
     swf_status: SwfStatus = SwfStatus.AUTO
+    delimiter: str | None = None
 
 
 def source_for(file: InputFile, wanted: ReadOptions, context: Context) -> Source:
@@ -34,7 +35,7 @@ def source_for(file: InputFile, wanted: ReadOptions, context: Context) -> Source
         case Format.SWF:
             return SwfSource(file, context, wanted.swf_status)
         case Format.SACCT:
-            return SacctSource(file, context, wanted.columns)
+            return SacctSource(file, context, wanted.columns, wanted.delimiter or "|")
         case Format.SLURM_JSON:
             return SlurmJsonSource(file, context)
         case _:
@@ -46,7 +47,7 @@ def _format_of(file: InputFile, wanted: ReadOptions) -> Format:
         return wanted.format
     if wanted.mapping:
         return Format.TABLE
-    if wanted.columns:
+    if wanted.columns or wanted.delimiter:
         return Format.SACCT
     head = file.head()
     if head.startswith(PARQUET_MAGIC):

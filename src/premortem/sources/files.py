@@ -49,9 +49,13 @@ class InputFile:
         self.path = os.fspath(path)
         self.damage: str | None = None
         self._raw = self._open()
+        self.is_regular = self.path != "-" and Path(self.path).is_file()
         self.size = _size_of(self._raw)
-        self.modified = _modified(self._raw, self.path)
-        magic = _peek(self._raw)
+        self.modified = _modified(self._raw, is_regular=self.is_regular)
+        try:
+            magic = _peek(self._raw)
+        except OSError as error:
+            raise Unavailable(f"{self.path}: reading failed: {error}") from error
         self.compression = next((n for m, n in _MAGIC.items() if magic.startswith(m)), None)
         self._decompressor = self._find_decompressor()
         if magic.startswith(codecs.BOM_UTF8):
@@ -60,6 +64,8 @@ class InputFile:
 
     def _open(self) -> BinaryIO:
         if self.path == "-":
+            if sys.stdin is None:
+                raise InvalidInput("standard input is closed: there is nothing to read from it")
             return sys.stdin.buffer
         try:
             return open(self.path, "rb", buffering=1 << 20)
@@ -101,7 +107,7 @@ class InputFile:
 
     def tail(self) -> bytes:
         """The last bytes of the content where they can be had without reading it all."""
-        if self.compression or not self.size or self.path == "-":
+        if self.compression or not self.size or not self.is_regular:
             return b""
         return os.pread(self._raw.fileno(), HEAD_BYTES, max(0, self.size - HEAD_BYTES))
 
@@ -145,7 +151,7 @@ class InputFile:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._raw is not getattr(sys.stdin, "buffer", None):
+        if self.path != "-":
             self._raw.close()
 
 
@@ -260,9 +266,8 @@ def _size_of(raw: BinaryIO) -> int | None:
         return None
 
 
-def _modified(raw: BinaryIO, path: str) -> datetime:
+def _modified(raw: BinaryIO, *, is_regular: bool) -> datetime:
     """When the content was made: the modification time of a real file, else now."""
-    now = datetime.now(UTC)
-    if path == "-" or not Path(path).is_file():
-        return now
+    if not is_regular:
+        return datetime.now(UTC)
     return datetime.fromtimestamp(os.fstat(raw.fileno()).st_mtime, UTC)

@@ -37,6 +37,8 @@ class JsonStream:
         """The elements of the top-level array `name`, in order."""
         try:
             yield from self._walk(name)
+            while self._goes_on():
+                yield from self._walk(name)
         except json.JSONDecodeError as error:
             self.damage = self._file.damage or f"the JSON is cut short or malformed ({error.msg})"
 
@@ -58,6 +60,15 @@ class JsonStream:
                 self.others[key] = self._value()
             if self._peek() != "}":
                 self._expect(",")
+        self._expect("}")
+
+    def _goes_on(self) -> bool:
+        """Whether another document follows, as when answers were put one behind another."""
+        try:
+            self._peek()
+        except json.JSONDecodeError:
+            return False
+        return True
 
     def _elements(self) -> Iterator[Any]:
         self._expect("[")

@@ -20,7 +20,6 @@ from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
@@ -60,7 +59,7 @@ class Mapping(BaseModel):
     columns: dict[str, Column]
     cluster: str | None = None
     zone: str | None = None
-    time_format: str = "%Y-%m-%dT%H:%M:%S"
+    time_format: str | None = None
     delimiter: str = ","
     states: dict[str, str] = {}
     repeated_ids: Literal["sightings", "array-tasks"] = "sightings"
@@ -100,9 +99,9 @@ class Mapping(BaseModel):
     @classmethod
     def _known_zone(cls, value: str | None) -> str | None:
         try:
-            return value and ZoneInfo(value).key
-        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-            raise ValueError(f"'{value}' is not a time zone such as Europe/Berlin") from error
+            return value and spellings.require_zone(value)
+        except InvalidInput as error:
+            raise ValueError(str(error)) from error
 
     @field_validator("delimiter")
     @classmethod
@@ -130,6 +129,8 @@ class Mapping(BaseModel):
         if field.name == "state":
             return self._state, "one of Slurm's job states, or one under [states]"
         if field.kind is Kind.TIME:
+            if self.time_format is None:
+                return partial(spellings.iso_timestamp, zone=zone), "a time as in ISO 8601"
             read = partial(spellings.timestamp, zone=zone, format=self.time_format)
             return read, f"a time as in {self.time_format}"
         if field.kind is Kind.FLAG:

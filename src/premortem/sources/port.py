@@ -10,6 +10,7 @@ from typing import Protocol
 import polars as pl
 
 from premortem.jobs.checks import faults
+from premortem.jobs.fields import Kind
 from premortem.jobs.frame import conform
 
 # A reject keeps this much of the offending text: enough to recognise it, not enough to hurt.
@@ -62,6 +63,22 @@ class Context:
     zone: str = "UTC"
     seen_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def stamped(
+        self, records: pl.DataFrame, *, source: str | None = None, cluster: str | None = None
+    ) -> pl.DataFrame:
+        """The records with where they come from: the kind of source, when, and the cluster.
+
+        That is the one the user named; else the record's own; else `cluster`, which the source
+        found elsewhere; else the fallback.
+        """
+        own = [pl.col("cluster")] if "cluster" in records.columns else []
+        named = pl.lit(cluster or self.fallback_cluster)
+        return records.with_columns(
+            *([pl.lit(source).alias("source")] if source else []),
+            cluster=pl.lit(self.cluster) if self.cluster else pl.coalesce(*own, named),
+            seen_at=pl.lit(self.seen_at).cast(Kind.TIME.dtype),
+        )
 
 
 def checked(

@@ -19,7 +19,7 @@ from premortem.jobs.spellings import (
     state,
     timestamp,
 )
-from premortem.sources.columns import Reading
+from premortem.sources.columns import Reading, as_said
 
 _TIME = "a time such as 2026-01-05T08:00:00"
 _DURATION = "a duration such as 1-12:00:00"
@@ -28,6 +28,18 @@ _SIZE = "a size such as 48000M"
 _EXIT = "an exit code such as 1:0"
 _PER_CPU_FLAG = 2.0**31
 _NO_LIMIT = ("UNLIMITED", "Partition_Limit", "INVALID")
+
+
+# What to ask a recent sacct for: all that is read below, free text last. Energy and the steps' own
+# figures come only without -X.
+WANTED_COLUMNS = (
+    "JobID", "JobIDRaw", "Cluster", "User", "UID", "Group", "GID", "Account", "Partition", "QOS",
+    "Submit", "Eligible", "Start", "End", "Elapsed", "State", "ExitCode", "DerivedExitCode",
+    "Reason", "ReqNodes", "ReqCPUS", "ReqMem", "ReqTRES", "Timelimit", "Constraints",
+    "Reservation", "Priority", "AllocNodes", "AllocCPUS", "AllocTRES", "NodeList", "UserCPU",
+    "SystemCPU", "TotalCPU", "MaxRSS", "AveDiskRead", "AveDiskWrite", "ConsumedEnergyRaw",
+    "WorkDir", "JobName",
+)  # fmt: skip
 
 
 def readings_for(names: Sequence[str], zone: str) -> tuple[list[Reading], list[str]]:
@@ -64,13 +76,13 @@ def _table(zone: str) -> tuple[Reading, ...]:
         Reading("group", "group"),
         Reading("gid", "gid", count, _COUNT),
         Reading("account", "account"),
-        Reading("partition", "partition"),
-        Reading("qos", "qos"),
+        Reading("partition", "partition", as_said),
+        Reading("qos", "qos", as_said),
         Reading("job_name", "jobname"),
         Reading("work_dir", "workdir"),
         Reading("submit_line", "submitline"),
-        Reading("features", "constraints"),
-        Reading("reservation", "reservation"),
+        Reading("features", "constraints", as_said),
+        Reading("reservation", "reservation", as_said),
         Reading("priority", "priority", count, _COUNT),
         Reading("req_nodes", "reqnodes", count, _COUNT),
         Reading("req_cpus", "reqcpus", count, _COUNT),
@@ -78,7 +90,7 @@ def _table(zone: str) -> tuple[Reading, ...]:
         Reading("req_memory_per_node_mb", "reqmem", memory, _SIZE, _is_per_node),
         Reading("req_memory_per_cpu_mb", "reqmem", memory, _SIZE, _is_per_cpu),
         Reading("req_memory_mb", "reqmem", memory, _SIZE, _is_total),
-        Reading("req_tres", "reqtres"),
+        Reading("req_tres", "reqtres", as_said),
         Reading("req_gpus", "reqgres", _gpus, "resources such as gpu:2", _names_gpus),
         Reading("time_limit_s", "timelimit", limit, _DURATION, _is_limit),
         Reading("time_limit_s", "timelimitraw", _minutes, "minutes", _is_limit),
@@ -88,16 +100,16 @@ def _table(zone: str) -> tuple[Reading, ...]:
         Reading("alloc_nodes", "nnodes", count, _COUNT),
         Reading("alloc_cpus", "alloccpus", count, _COUNT),
         Reading("alloc_cpus", "ncpus", count, _COUNT),
-        Reading("alloc_tres", "alloctres"),
+        Reading("alloc_tres", "alloctres", as_said),
         Reading("alloc_gpus", "allocgres", _gpus, "resources such as gpu:2", _names_gpus),
-        Reading("node_list", "nodelist"),
+        Reading("node_list", "nodelist", as_said),
         Reading("restart_count", "restarts", count, _COUNT),
         Reading("state", "state", state, "one of Slurm's job states"),
         Reading("exit_code", "exitcode", code, _EXIT),
         Reading("exit_signal", "exitcode", signal, _EXIT),
         Reading("derived_exit_code", "derivedexitcode", code, _EXIT),
         Reading("derived_exit_signal", "derivedexitcode", signal, _EXIT),
-        Reading("reason", "reason"),
+        Reading("reason", "reason", as_said),
         Reading("elapsed_s", "elapsedraw", count, _COUNT),
         Reading("elapsed_s", "elapsed", limit, _DURATION),
         Reading("cpu_user_s", "usercpu", duration_s, _DURATION),

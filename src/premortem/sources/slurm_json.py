@@ -19,6 +19,7 @@ from premortem.errors import InvalidInput
 from premortem.jobs.fields import KEY, Kind
 from premortem.jobs.frame import SCHEMA
 from premortem.jobs.normal import normalise
+from premortem.jobs.tres import with_tres_counts
 from premortem.sources.files import InputFile
 from premortem.sources.json_stream import JsonStream
 from premortem.sources.port import Batch, Context, checked, reject, shortened
@@ -26,7 +27,9 @@ from premortem.sources.slurm_records import fields_of
 from premortem.sources.slurm_values import BadRecord, text
 
 _BATCH = 2000
-# Behind the name of the plugin, so that a job cannot name a version in its submit line.
+# Columns every batch has, so that no record is read differently for the company it is in.
+_ALWAYS = (*KEY, "state", "start_time", "end_time", "node_list")
+# Behind the name of the plugin: a version in some job's text is hardly written so.
 _VERSION = re.compile(rb"(?:data_parser\\?/|openapi\\?/(?:db)?)(v0\.0\.\d+)")
 
 
@@ -57,12 +60,11 @@ class SlurmJsonSource:
                 raise InvalidInput(f"{self.file.path}: {stream.damage}")
             damage = reject(number + 1, stream.damage)
             yield Batch(pl.DataFrame(), damage, self.file.position)
-        self._report(stream)
+        self._report(stream, jobs=number)
 
     def _batch(
         self, numbered: list[tuple[int, Any]], stream: JsonStream, version: str | None
     ) -> Batch:
-        cluster = self.context.cluster or _cluster_of(stream) or self.context.fallback_cluster
         rows, reasons = [], []
         for _, record in numbered:
             reason = None
@@ -72,18 +74,16 @@ class SlurmJsonSource:
                 row, reason = {}, str(error)
             rows.append(row)
             reasons.append(reason)
-        told = set(KEY).union(*rows)
+        told = set(_ALWAYS).union(*rows)
         schema = {name: dtype for name, dtype in SCHEMA.items() if name in told}
         records = pl.DataFrame(
             {name: [row.get(name) for row in rows] for name in schema}, schema=_plain(schema)
         )
-        own = [] if self.context.cluster else [pl.col("cluster")]
         records = records.with_columns(
             *[(pl.col(n) * 1_000_000).cast(t) for n, t in schema.items() if t == Kind.TIME.dtype],
-            cluster=pl.coalesce(*own, pl.lit(cluster)),
             api_version=pl.lit(version),
-            seen_at=pl.lit(self.context.seen_at).cast(Kind.TIME.dtype),
         )
+        records = with_tres_counts(self.context.stamped(records, cluster=_cluster_of(stream)))
         lines = pl.Series([number for number, _ in numbered])
         batch = checked(
             normalise(records),
@@ -95,16 +95,25 @@ class SlurmJsonSource:
         )
         return Batch(batch.jobs, _with_texts(batch.rejects, numbered), batch.position)
 
-    def _report(self, stream: JsonStream) -> None:
+    def _report(self, stream: JsonStream, *, jobs: int) -> None:
+        """Tell what Slurm itself said was wrong; an answer of nothing else is an error."""
         errors = stream.others.get("errors")
-        for error in errors if isinstance(errors, list) else ():
-            if isinstance(error, dict):
-                parts = (error.get("description"), error.get("error"))
-                error = ": ".join(str(part) for part in parts if part)
-            self.notes.append(f"Slurm reported an error: {text(error) or 'unnamed'}")
+        told = [_worded(error) for error in errors] if isinstance(errors, list) else []
+        if told and not jobs:
+            raise InvalidInput(f"{self.file.path}: Slurm reported an error: {'; '.join(told)}")
+        self.notes += [f"Slurm reported an error: {error}" for error in told]
         if not stream.found:
             held = ", ".join(name for name in stream.others if name not in ("meta", "errors"))
-            self.notes.append(f"the document has no list of jobs; it holds {held or 'nothing'}")
+            raise InvalidInput(
+                f"{self.file.path}: the document has no list of jobs; it holds {held or 'nothing'}"
+            )
+
+
+def _worded(error: Any) -> str:
+    if isinstance(error, dict):
+        parts = (error.get("description"), error.get("error"))
+        error = ": ".join(str(part) for part in parts if part)
+    return text(error) or "unnamed"
 
 
 def _version_in(data: bytes) -> str | None:

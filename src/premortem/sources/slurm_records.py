@@ -16,7 +16,6 @@ from premortem.sources.slurm_values import (
     count,
     cpu_seconds,
     exit_status,
-    gpus,
     identifier,
     instant,
     memory,
@@ -25,6 +24,7 @@ from premortem.sources.slurm_values import (
     parts,
     resources,
     resources_text,
+    said,
     state,
     state_or_none,
     text,
@@ -33,6 +33,8 @@ from premortem.sources.slurm_values import (
 )
 
 _MIB = 2**20
+# What an accounting record tells while the database still waits for the rest of it.
+_TOLD_FIRST = ("cluster", "job_id", "submit_time", "user", "account", "state", "source")
 
 
 def fields_of(record: Json) -> dict[str, Json]:
@@ -43,6 +45,9 @@ def fields_of(record: Json) -> dict[str, Json]:
         fields = _controller_fields(record)
     elif "state" in record or "time" in record:
         fields = _accounting_fields(record)
+        if fields["state"] == "PENDING" and fields["start_time"]:
+            # The database has heard of the start and not yet of the job: the rest is filler.
+            fields = {name: fields[name] for name in _TOLD_FIRST}
     else:
         raise BadRecord("neither 'state' nor 'job_state': not a job of Slurm's")
     return {name: value for name, value in fields.items() if value is not None}
@@ -76,22 +81,16 @@ def _accounting_fields(job: dict[str, Json]) -> dict[str, Json]:
         "features": text(job.get("constraints")),
         "reservation": text(part(job, "reservation").get("name")),
         "priority": count(job.get("priority")),
-        "req_cpus": count(required.get("CPUs")) or whole(requested.get("cpu")),
-        "req_nodes": whole(requested.get("node")),
-        "req_memory_mb": requested.get("mem"),
+        "req_cpus": count(required.get("CPUs")) or None,
         **memory(required),
-        "req_gpus": gpus(requested),
         "req_tres": resources_text(requested),
         **time_limit(time.get("limit")),
-        "alloc_cpus": whole(allocated.get("cpu")),
-        "alloc_nodes": whole(allocated.get("node")) or count(job.get("allocation_nodes")),
-        "alloc_memory_mb": allocated.get("mem"),
-        "alloc_gpus": gpus(allocated),
+        "alloc_nodes": count(job.get("allocation_nodes")) or None,
         "alloc_tres": resources_text(allocated),
-        "node_list": text(job.get("nodes")),
+        "node_list": said(job.get("nodes")),
         "restart_count": count(job.get("restart_cnt")),
         "state": state(current.get("current")),
-        "reason": text(current.get("reason")),
+        "reason": said(current.get("reason")),
         **_exit_codes(job),
         "elapsed_s": count(time.get("elapsed")),
         **_usage(time, parts(job, "steps"), allocated),
@@ -100,13 +99,12 @@ def _accounting_fields(job: dict[str, Json]) -> dict[str, Json]:
 
 
 def _controller_fields(job: dict[str, Json]) -> dict[str, Json]:
-    requested = resources(job.get("tres_req_str"))
-    allocated = resources(job.get("tres_alloc_str"))
     array_id, het_id = identifier(job.get("array_job_id")), identifier(job.get("het_job_id"))
-    nodes, tasks, requeue = (
-        count(job.get("node_count")),
-        count(job.get("tasks")),
-        job.get("requeue"),
+    nodes, tasks = count(job.get("node_count")), count(job.get("tasks"))
+    requeue = job.get("requeue")
+    # Once a job runs these are what it got; what it asked for is in the TRES list, if there is one.
+    asked = (
+        {} if text(job.get("tres_req_str")) else {"req_cpus": job.get("cpus"), "req_nodes": nodes}
     )
     return {
         "cluster": text(job.get("cluster")),
@@ -135,23 +133,18 @@ def _controller_fields(job: dict[str, Json]) -> dict[str, Json]:
         "reservation": text(job.get("resv_name")),
         "priority": count(job.get("priority")),
         "requeue": bool(requeue) if isinstance(requeue, bool | int) else None,
-        "req_cpus": whole(requested.get("cpu")) or count(job.get("cpus")),
-        "req_nodes": whole(requested.get("node")) or nodes,
+        **{name: count(value) for name, value in asked.items()},
         "req_tasks": tasks,
-        "req_memory_mb": requested.get("mem"),
         **memory(job),
-        "req_gpus": gpus(requested) or _requested_gpus(job, nodes, tasks),
+        "req_gpus": _requested_gpus(job, nodes, tasks),
         "req_tres": text(job.get("tres_req_str")),
         **time_limit(job.get("time_limit")),
-        "alloc_cpus": whole(allocated.get("cpu")),
-        "alloc_nodes": whole(allocated.get("node")),
-        "alloc_memory_mb": allocated.get("mem"),
-        "alloc_gpus": gpus(allocated) or _detailed_gpus(job.get("gres_detail")),
+        "alloc_gpus": _detailed_gpus(job.get("gres_detail")),
         "alloc_tres": text(job.get("tres_alloc_str")),
-        "node_list": text(job.get("nodes")),
+        "node_list": said(job.get("nodes")),
         "restart_count": count(job.get("restart_cnt")),
         "state": state(job.get("job_state")),
-        "reason": text(job.get("state_reason")),
+        "reason": said(job.get("state_reason")),
         **_exit_codes(job),
         "source": "slurmctld",
     }

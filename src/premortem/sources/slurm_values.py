@@ -1,7 +1,7 @@
 """The values of Slurm's JSON in all their spellings, one function for each kind.
 
 Numbers come plain or as `{set, infinite, number}`, states as a text or a list, exit codes as an
-object or as a raw wait status, resources as a list or a text. What is not set is None.
+object or as a raw wait status. What is not set is None.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ Json = Any
 _NOT_SET = {2**32 - 2, 2**64 - 2}
 _INFINITE = {2**32 - 1, 2**64 - 1}
 _MEMORY_PER_CPU = 1 << 63
-_PREFIXES = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 
 
 class BadRecord(Exception):
@@ -72,11 +71,16 @@ def instant(value: Json) -> int | None:
 
 
 def text(value: Json) -> str | None:
-    """A text, or None for one of the words that mean nothing."""
+    """A text, or None where it is empty."""
     if value is None or isinstance(value, dict | list):
         return None
-    stripped = _encodable(str(value).strip())
-    return None if stripped in ABSENT_WORDS else stripped
+    return _encodable(str(value).strip()) or None
+
+
+def said(value: Json) -> str | None:
+    """A text of Slurm's own, or None for one of the words by which it says nothing."""
+    words = text(value)
+    return None if words in ABSENT_WORDS else words
 
 
 def part(holder: Json, name: str) -> dict[str, Json]:
@@ -150,22 +154,13 @@ def memory(holder: dict[str, Json]) -> dict[str, float | None]:
     }
 
 
-def resources(value: Json) -> dict[str, float]:
-    """Resources and their amounts, from a list of objects or a text; memory as it stands there.
+def resources(entries: Json) -> dict[str, float]:
+    """Resources and their amounts, from a list of objects; memory as it stands there.
 
     That is MiB for what a job asked for and got, and bytes for what its steps used.
     """
     amounts: dict[str, float] = {}
-    if isinstance(value, str):
-        for entry in value.split(","):
-            found = re.fullmatch(r"([^=]+)=(\d+(?:\.\d+)?)([KMGTPE]?)", entry)
-            if found:
-                name, amount, prefix = found.groups()
-                plain = 2 if name == "mem" else 0
-                power = _PREFIXES[prefix] - plain if prefix else 0
-                amounts[name] = float(amount) * 1024.0**power
-        return amounts
-    for entry in value if isinstance(value, list) else ():
+    for entry in entries if isinstance(entries, list) else ():
         amount = number(entry.get("count")) if isinstance(entry, dict) else None
         # Slurm marks what it did not measure with negative counts.
         if amount is not None and amount >= 0:
@@ -178,12 +173,6 @@ def resources_text(amounts: dict[str, float]) -> str | None:
     """Resources as Slurm writes them in text."""
     entries = (f"{name}={n:.0f}{'M' if name == 'mem' else ''}" for name, n in amounts.items())
     return _encodable(",".join(entries)) or None
-
-
-def gpus(amounts: dict[str, float]) -> int | None:
-    """How many GPUs are among the resources, of whatever type."""
-    typed = [amount for name, amount in amounts.items() if name.startswith("gres/gpu:")]
-    return whole(amounts.get("gres/gpu", sum(typed) if typed else None))
 
 
 def _encodable(words: str) -> str:

@@ -41,6 +41,7 @@ class SwfSource:
     status: SwfStatus = SwfStatus.AUTO
     notes: list[str] = field(default_factory=list)
     header: Header = field(default_factory=lambda: Header())
+    _told: bool = False
 
     def batches(self) -> Iterator[Batch]:
         """The log's jobs in batches, in the order of the log."""
@@ -70,6 +71,9 @@ class SwfSource:
                 self.header.take(comment)
             except InvalidInput as error:
                 raise InvalidInput(f"{self.file.path}: {error}") from error
+        if not self._told:
+            self._told = True
+            self.notes += self.header.summary()
         if self.header.start is None:
             self.header.start = 0
             self.notes.append(
@@ -79,8 +83,10 @@ class SwfSource:
     def _status_found(self, statuses: pl.Series) -> SwfStatus:
         known = [-1.0, *map(float, _ARCHIVE_STATES)]
         strange = statuses.filter(~statuses.is_in(known)).drop_nulls()
-        # Garbage on a few lines is no reason to read all others differently.
-        if len(strange) * 1000 < len(statuses):
+        # Most jobs succeed, which is 0 as an exit code and 1 in the archive; and garbage on a few
+        # lines is no reason to read all others differently.
+        mostly_zero = (statuses == 0).sum() > (statuses == 1).sum()
+        if not mostly_zero or len(strange) < max(3, len(statuses) / 1000):
             return SwfStatus.ARCHIVE
         self.notes.append(
             f"status {strange[0]:g} is none of the format's: the column is read as exit codes "
@@ -135,7 +141,7 @@ class SwfSource:
     def _cluster(self) -> str:
         if self.context.cluster:
             return self.context.cluster
-        if self.file.path != "-":
+        if self.file.is_regular:
             return re.split(r"[\\/]", self.file.path)[-1].partition(".swf")[0]
         return self.header.facts.get("Computer", self.context.fallback_cluster)
 
@@ -153,6 +159,12 @@ class Header:
     partitions: dict[int, str] = field(default_factory=dict)
     start: int | None = None
 
+    def summary(self) -> list[str]:
+        """What machine the log is from and which zone its clock was in, as a note; if it tells."""
+        told = [self.facts.get(name) for name in ("Computer", "Installation", "TimeZoneString")]
+        words = "; ".join(word for word in told if word)
+        return [f"a log of {words}"] if words else []
+
     def take(self, comment: str) -> None:
         """Learn from one comment line; lines of other shapes are passed over."""
         key, colon, value = comment.strip("; \t").partition(":")
@@ -167,11 +179,12 @@ class Header:
         else:
             self.facts.setdefault(key, value)
         if key == "UnixStartTime":
-            if not re.fullmatch(r"\d{1,11}", value):
+            seconds = re.match(r"\d{1,11}(?!\d)", value)
+            if not seconds:
                 raise InvalidInput(
                     f"the header's UnixStartTime is '{value}', expected seconds since 1970"
                 )
-            self.start = int(value)
+            self.start = int(seconds[0])
 
 
 def _unreadable(

@@ -11,7 +11,7 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from premortem.errors import InvalidInput
-from premortem.jobs.fields import KEY, Kind
+from premortem.jobs.fields import KEY
 from premortem.jobs.frame import SCHEMA
 from premortem.jobs.normal import normalise
 from premortem.jobs.numbers import task_number, with_job_number
@@ -58,18 +58,7 @@ class TableSource:
         records, reasons = read_fields(rows.cells, readings)
         numbers = rows.cells[self.mapping.columns["job_id"].column]
         records = with_job_number(records.drop("job_id"), numbers)
-        own = [pl.col("cluster")] if "cluster" in records.columns else []
-        given = self.mapping.cluster or self.context.fallback_cluster
-        cluster = (
-            pl.lit(self.context.cluster)
-            if self.context.cluster
-            else pl.coalesce(*own, pl.lit(given))
-        )
-        records = records.with_columns(
-            cluster=cluster,
-            source=pl.lit("table"),
-            seen_at=pl.lit(self.context.seen_at).cast(Kind.TIME.dtype),
-        )
+        records = self.context.stamped(records, source="table", cluster=self.mapping.cluster)
         if self._tasks is not None:
             records = self._tasks.numbered(records)
         texts = rows.cells.select(pl.concat_str(pl.all(), separator=",", ignore_nulls=True))
@@ -138,6 +127,9 @@ class TableSource:
     def _columns(self, header: list[str]) -> list[str]:
         """The columns the mapping reads; an error tells all that are missing."""
         wanted = list(dict.fromkeys(column.column for column in self.mapping.columns.values()))
+        repeated = [name for name in wanted if header.count(name) > 1]
+        if repeated:
+            raise InvalidInput(f"{self.file.path}: columns named twice: {', '.join(repeated)}")
         missing = [name for name in wanted if name not in header]
         if missing:
             raise InvalidInput(
@@ -219,7 +211,10 @@ def _rows(
 ) -> _Rows:
     columns: list[Sequence[str]] = list(zip(*rows, strict=True)) if rows else [[]] * len(header)
     cells = pl.DataFrame(
-        dict(zip(header, columns, strict=True)), schema=dict.fromkeys(header, pl.String)
+        {
+            name: pl.Series(column, dtype=pl.String)
+            for name, column in zip(header, columns, strict=True)
+        }
     )
     rejects = pl.concat(unreadable) if unreadable else no_rejects()
     return _Rows(cells, pl.Series(numbers, dtype=pl.Int64), rejects)
@@ -228,6 +223,8 @@ def _rows(
 def _as_text(name: str, dtype: pl.DataType, zone: str) -> pl.Expr:
     """A column of any type as the text that the mapping's readings expect."""
     value = pl.col(name)
+    if dtype == pl.Date:
+        value, dtype = value.cast(pl.Datetime("us")), pl.Datetime("us")
     if isinstance(dtype, pl.Datetime):
         instant = (
             value

@@ -22,4 +22,8 @@ def open_store(url: str, *, read_only: bool = False, patience_s: float = 30.0) -
         from premortem.stores.sqlite import SqliteStore
 
         return SqliteStore(path[1:], read_only=read_only, patience_s=patience_s)
-    raise InvalidInput(f"'{url}' is not the address of a store; expected sqlite:///path/to/jobs.db")
+    # The address itself may hold a password, and is not repeated.
+    raise InvalidInput(
+        f"a store's address begins sqlite:///, such as sqlite:///path/to/jobs.db; this one begins "
+        f"'{scheme if separator else url[:20]}'"
+    )

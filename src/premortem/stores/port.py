@@ -28,7 +28,8 @@ class Appended:
 class JobQuery:
     """Which jobs are wanted. Several values of one filter are alternatives; filters add up.
 
-    `since` is included and `until` is not; both are about submission. With `limit`, the newest
+    `partitions` are those the jobs ran in, or asked for if they have not run. `since` is included
+    and `until` is not; both are about submission. With `limit`, the newest
     jobs are given; the answer is in order of submission all the same.
     """
 

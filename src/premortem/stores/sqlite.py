@@ -36,7 +36,7 @@ class SqliteStore:
     def __init__(
         self, path: str | os.PathLike[str], *, read_only: bool = False, patience_s: float = 30.0
     ) -> None:
-        self.path = Path(path)
+        self.path = Path(path).expanduser()
         self._read_only = read_only
         _check_place(self.path, read_only=read_only)
         with self._translated():
@@ -174,22 +174,26 @@ class SqliteStore:
                 f"{self.path} was written by a newer premortem (schema {version}, this one knows "
                 f"{schema.VERSION}): upgrade premortem, or use another store"
             )
-        if version == 0 and (self._read_only or self._tables()):
-            raise InvalidInput(f"{self.path} is not a premortem store")
         if self._read_only:
+            if version == 0:
+                raise InvalidInput(f"{self.path} is not a premortem store")
             return self._present_columns()
-        missing = set(SCHEMA) - (self._present_columns() if version else set())
-        if version < schema.VERSION or missing:
+        if version < schema.VERSION or set(SCHEMA) - self._present_columns():
             with self._transaction():
-                # Another process may have done it while this one waited.
-                version = self._query("PRAGMA user_version").item()
-                for statements in schema.MIGRATIONS[version:]:
-                    for statement in statements:
-                        self._execute(statement)
-                for name in sorted(set(SCHEMA) - self._present_columns()):
-                    self._execute(f"ALTER TABLE job ADD COLUMN {schema.column(name)}")
-                self._execute(f"PRAGMA user_version = {schema.VERSION}")
+                self._migrate()
         return set(SCHEMA)
+
+    def _migrate(self) -> None:
+        """Inside a transaction: another process may have done it while this one waited."""
+        version = self._query("PRAGMA user_version").item()
+        if version == 0 and self._tables():
+            raise InvalidInput(f"{self.path} is not a premortem store")
+        for statements in schema.MIGRATIONS[version:]:
+            for statement in statements:
+                self._execute(statement)
+        for name in sorted(set(SCHEMA) - self._present_columns()):
+            self._execute(f"ALTER TABLE job ADD COLUMN {schema.column(name)}")
+        self._execute(f"PRAGMA user_version = {schema.VERSION}")
 
     def _tables(self) -> int:
         return int(self._query("SELECT count(*) AS n FROM sqlite_schema").item())
@@ -277,14 +281,15 @@ def _conditions(query: JobQuery) -> tuple[list[str], list[Any]]:
         "array_job_id": query.array_job_ids,
         "user": query.users,
         "account": query.accounts,
-        "partition": query.partitions,
+        "coalesce(alloc_partition, partition)": query.partitions,
         "job_name": query.job_names,
         "state": query.states,
     }
     conditions, values = ["1"], []
     for name, wanted in filters.items():
         if wanted:
-            conditions.append(f"{_quoted(name)} IN ({', '.join('?' * len(wanted))})")
+            column = name if "(" in name else _quoted(name)
+            conditions.append(f"{column} IN ({', '.join('?' * len(wanted))})")
             values += list(wanted)
     for instant, comparison in ((query.since, ">="), (query.until, "<")):
         if instant is not None:

@@ -185,7 +185,7 @@ class TestBadInput:
             ({"ReqMem": "lots"}, "size"),
             ({"State": "EXPLODED"}, "job states"),
             ({"JobID": "x", "JobIDRaw": "x"}, "job number"),
-            ({"JobName": "a|b"}, "columns expected"),
+            ({"Partition": "a|b"}, "expected a time"),
         ],
     )
     def test_a_bad_record_is_set_aside_and_its_neighbours_kept(
@@ -408,3 +408,135 @@ def test_a_parquet_table_loads_by_mapping(premortem: Run, tmp_path: Path) -> Non
     )
     assert premortem("load", "jobs.parquet", "--mapping", "map.toml", "--json").json["new"] == 2
     assert premortem("stats", "--json").json["causes"] == {"node_failure": 1}
+
+
+class TestHostileSurroundings:
+    @pytest.fixture(autouse=True)
+    def loaded(self, premortem: Run, tmp_path: Path) -> None:
+        rows = [sacct_line(1), sacct_line(2, User="bob", State="FAILED", ExitCode="1:0")]
+        (tmp_path / "jobs.txt").write_text("\n".join([HEADER, *rows]))
+        premortem("load", "jobs.txt")
+
+    def test_lists_with_commas_mean_alternatives(self, premortem: Run) -> None:
+        for arguments in (("--state", "COMPLETED,FAILED"), ("-u", "ada,bob"), ("-p", "cpu,gpu")):
+            found = premortem("jobs", *arguments, "--json").json
+            assert [job["job_id"] for job in found] == [1, 2]
+
+    def test_the_partition_filter_means_the_one_that_ran_the_job(
+        self, premortem: Run, tmp_path: Path
+    ) -> None:
+        for state, partition in (("PENDING", "cpu,gpu"), ("TIMEOUT", "gpu")):
+            row = sacct_line(7, State=state, Partition=partition)
+            (tmp_path / "more.txt").write_text(f"{HEADER}\n{row}\n")
+            premortem("load", "more.txt")
+        (job,) = premortem("jobs", "-p", "gpu", "--json").json
+        assert (job["partition"], job["alloc_partition"]) == ("cpu,gpu", "gpu")
+
+    @pytest.mark.parametrize("age", ["²d", "٣d", "d", "123456d"])
+    def test_odd_digits_are_no_age(self, premortem: Run, age: str) -> None:
+        done = premortem("jobs", "--since", age)
+        assert done.code == 1
+        assert "not a time" in done.err
+
+    @pytest.mark.parametrize("patience", ["inf", "nan", "-1", "1e300"])
+    def test_an_absurd_patience_is_refused(
+        self, premortem: Run, monkeypatch: pytest.MonkeyPatch, patience: str
+    ) -> None:
+        monkeypatch.setenv("PREMORTEM_STORE_PATIENCE_S", patience)
+        done = premortem("stats")
+        assert done.code == 1
+        assert "store.patience_s" in done.err
+
+    def test_a_cause_cannot_be_ignored_and_completed(
+        self, premortem: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("PREMORTEM_LABELS_COMPLETED", "preempted")
+        done = premortem("stats")
+        assert done.code == 1
+        assert "both ignored and completed" in done.err
+
+    def test_a_closed_standard_input_is_told(
+        self, premortem: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("sys.stdin", None)
+        done = premortem("load", "-")
+        assert done.code == 1
+        assert "standard input is closed" in done.err
+
+    def test_a_password_in_an_address_is_not_repeated(self, premortem: Run) -> None:
+        done = premortem("stats", "--store", "postgres://ada:secret@host/db")
+        assert done.code == 1
+        assert "secret" not in done.err
+
+    def test_notes_and_errors_cannot_drive_the_terminal(
+        self, premortem: Run, tmp_path: Path
+    ) -> None:
+        evil = "\x1b[2J\x1b]0;boo\x07"
+        job = {"job_id": 1, "state": {"current": "FAILED"}, "time": {"submission": 1700000000}}
+        document = {"jobs": [job], "errors": [{"description": evil}]}
+        (tmp_path / "evil.json").write_text(json.dumps(document))
+        (tmp_path / "evil.txt").write_text(f"JobID|{evil}\n1|2\n")
+        for name in ("evil.json", "evil.txt"):
+            done = premortem("load", name)
+            assert "\x1b" not in done.out + done.err
+
+    def test_a_file_whose_name_is_not_text_keeps_its_rejects(
+        self, premortem: Run, tmp_path: Path
+    ) -> None:
+        name = os.fsdecode(b"bad\xff.txt")
+        (tmp_path / name).write_text(f"{HEADER}\n{sacct_line(8)}\n9|oops\n")
+        assert premortem("load", name).code == 0
+        (reject,) = premortem("rejects", "--json").json
+        assert reject["source"].endswith("bad\\xff.txt")
+
+    def test_a_mended_file_forgets_its_rejects(self, premortem: Run, tmp_path: Path) -> None:
+        path = tmp_path / "mended.txt"
+        path.write_text(f"{HEADER}\n9|oops\n")
+        premortem("load", "mended.txt")
+        assert len(premortem("rejects", "--json").json) == 1
+        path.write_text(f"{HEADER}\n")
+        premortem("load", "mended.txt")
+        assert premortem("rejects", "--json").json == []
+
+    def test_an_answer_that_only_reports_an_error_is_a_failure(
+        self, premortem: Run, tmp_path: Path
+    ) -> None:
+        document = {"jobs": [], "errors": [{"description": "Authentication failure"}]}
+        (tmp_path / "auth.json").write_text(json.dumps(document))
+        done = premortem("load", "auth.json")
+        assert done.code == 1
+        assert "Authentication failure" in done.err
+
+    def test_an_arrays_number_shows_its_tasks(self, premortem: Run, tmp_path: Path) -> None:
+        rows = [sacct_line(50 + n, JobID=f"40_{n}") for n in (1, 2)]
+        (tmp_path / "array.txt").write_text("\n".join([HEADER, *rows]))
+        premortem("load", "array.txt")
+        tasks = premortem("show", "40", "--all", "--json").json
+        assert [task["array_task_id"] for task in tasks] == [1, 2]
+        assert premortem("show", "40+1").code == 3
+
+    def test_core_hours_fall_back_on_what_was_asked_for(
+        self, premortem: Run, tmp_path: Path
+    ) -> None:
+        (tmp_path / "t.csv").write_text("id,at,cpus,ran\n1,2026-01-05T12:00:00,8,3600\n")
+        (tmp_path / "map.toml").write_text(
+            'cluster = "t"\ncolumns = {job_id = "id", submit_time = "at", req_cpus = "cpus", '
+            'elapsed_s = "ran"}'
+        )
+        premortem("load", "t.csv", "--mapping", "map.toml")
+        assert premortem("stats", "--cluster", "t", "--json").json["core_hours"]["total"] == 8.0
+
+    def test_outcomes_and_causes_are_told_over_time(self, premortem: Run) -> None:
+        (period,) = premortem("stats", "--json").json["over_time"]["rows"]
+        assert period["outcomes"] == {"completed": 1, "failed": 1}
+        assert period["causes"] == {"application": 1}
+
+    def test_columns_are_those_that_are_read(self, premortem: Run) -> None:
+        from premortem.sources.sacct_columns import readings_for
+
+        names = premortem("columns").out.strip().split(",")
+        readings, unused = readings_for(names, "UTC")
+        assert unused == []
+        assert names[-1] == "JobName"
+        assert {reading.column for reading in readings} | {"JobID"} == set(names)
+        assert premortem("columns", "--json").json == names

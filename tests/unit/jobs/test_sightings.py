@@ -88,11 +88,39 @@ def test_among_equals_the_later_sighting_tells_the_end():
         assert (record["source"], record["seen_at"]) == ("slurmdb", hour(4))
 
 
-def test_the_first_stays_where_nothing_decides():
-    record = folded(
-        {"state": "FAILED", "seen_at": hour(3)}, {"state": "TIMEOUT", "seen_at": hour(3)}
-    )
-    assert record["state"] == "FAILED"
+def test_where_nothing_else_decides_the_larger_value_does_in_any_order():
+    one = {"state": "FAILED", "exit_signal": 0, "seen_at": hour(3)}
+    other = {"state": "TIMEOUT", "exit_signal": 15, "seen_at": hour(3)}
+    for pair in ((one, other), (other, one)):
+        record = folded(*pair)
+        assert (record["state"], record["exit_signal"]) == ("TIMEOUT", 15)
+
+
+def test_a_sighting_without_a_reason_does_not_take_it_away():
+    told = {"state": "TIMEOUT", "reason": "TimeLimit", "seen_at": hour(3)}
+    silent = {"state": "TIMEOUT", "reason": None, "seen_at": hour(5)}
+    assert folded(told, silent)["reason"] == "TimeLimit"
+
+
+def test_the_reason_for_waiting_is_forgotten_when_the_job_ends():
+    waiting = {"state": "PENDING", "reason": "Priority", "seen_at": hour(3)}
+    ended = {"state": "COMPLETED", "reason": None, "seen_at": hour(5)}
+    assert folded(waiting, ended)["reason"] is None
+
+
+def test_a_limit_and_its_absence_are_not_mixed():
+    asked = {"state": "PENDING", "time_limit_s": None, "time_unlimited": True}
+    amended = {"state": "COMPLETED", "time_limit_s": 7200, "time_unlimited": False}
+    record = folded(asked, amended)
+    assert (record["time_limit_s"], record["time_unlimited"]) == (None, True)
+
+
+def test_memory_is_completed_only_where_the_total_agrees():
+    total = {"req_memory_mb": 100.0}
+    agreeing = {"req_memory_mb": 100.0, "req_memory_per_cpu_mb": 25.0}
+    other = {"req_memory_mb": 200.0, "req_memory_per_cpu_mb": 50.0}
+    assert folded(total, agreeing)["req_memory_per_cpu_mb"] == 25.0
+    assert folded(total, other)["req_memory_per_cpu_mb"] is None
 
 
 def test_duplicates_are_one_record():

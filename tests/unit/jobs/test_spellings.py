@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import polars as pl
 import pytest
 
+from premortem.errors import InvalidInput
 from premortem.jobs import spellings
 
 
@@ -107,30 +108,6 @@ def test_what_is_no_exit_code(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "resource", "amount"),
-    [
-        ("billing=4,cpu=8,mem=16G,node=2", "cpu", 8),
-        ("billing=4,cpu=8,mem=16G,node=2", "node", 2),
-        ("billing=4,cpu=8,mem=16G,node=2", "mem", 16384),
-        ("cpu=8,mem=4000M", "mem", 4000),
-        ("mem=500", "mem", 500),
-        ("cpu=2K", "cpu", 2048),
-        ("cpu=8", "mem", None),
-        ("gres/cpu=3", "cpu", None),
-        ("", "cpu", None),
-        ("cpu=8,gres/gpu=2", "gres/gpu", 2),
-        ("gres/gpu:a100=2,gres/gpu=2", "gres/gpu", 2),
-        ("gres/gpu:a100=2,cpu=4,gres/gpu:v100=1", "gres/gpu", 3),
-        ("cpu=8,gres/gpumem=40G", "gres/gpu", None),
-        ("cpu=8", "gres/gpu", None),
-        (None, "gres/gpu", None),
-    ],
-)
-def test_resources(text, resource, amount):
-    assert value(spellings.tres_count, text, resource=resource) == amount
-
-
-@pytest.mark.parametrize(
     ("text", "zone", "instant"),
     [
         ("2026-01-05T08:00:00", "UTC", datetime(2026, 1, 5, 8, tzinfo=UTC)),
@@ -189,3 +166,37 @@ def test_states_are_read_by_column():
     column = pl.DataFrame({"text": ["CD", "CANCELLED by 7", "nonsense", None, "CD"]})
     read = column.select(spellings.state(pl.col("text"))).to_series()
     assert read.to_list() == ["COMPLETED", "CANCELLED", None, None, "COMPLETED"]
+
+
+@pytest.mark.parametrize(
+    ("text", "hour"),
+    [
+        ("2026-07-01T12:00:00", 10),
+        ("2026-07-01 12:00:00", 10),
+        ("2026-07-01T12:00", 10),
+        ("2026-07-01T12:00:00.250", 10),
+        ("2026-07-01T12:00:00Z", 12),
+        ("2026-07-01T12:00:00+05:00", 7),
+        ("2026-07-01 12:00:00.5+05:00", 7),
+        ("2026-07-01", 22),
+        ("1782900000", 10),
+    ],
+)
+def test_iso_times_in_every_usual_shape(text, hour):
+    assert value(spellings.iso_timestamp, text, zone="Europe/Berlin").hour == hour
+
+
+@pytest.mark.parametrize("text", ["", "noon", "2026-13-01", "01/07/2026", None])
+def test_what_is_no_iso_time(text):
+    assert value(spellings.iso_timestamp, text, zone="UTC") is None
+
+
+@pytest.mark.parametrize("zone", ["localtime", "Factory", "Mars/Olympus", ""])
+def test_what_is_no_zone_is_refused(zone):
+    with pytest.raises(InvalidInput, match="not a time zone"):
+        spellings.require_zone(zone)
+
+
+@pytest.mark.parametrize("text", ["99:99", "1:60", "60:00", "1-00:75:00"])
+def test_minutes_and_seconds_stop_at_sixty(text):
+    assert value(spellings.duration_s, text) is None

@@ -90,10 +90,15 @@ def test_a_run_that_ended_and_was_queued_again_is_requeued(base, flag):
 
 
 @pytest.mark.parametrize(
-    "spelling", ["", "   ", "+", "DONE", "COMPLETED,NONSENSE", [], ["FAILED", "NONSENSE"], ["", ""]]
+    "spelling", ["", "   ", "+", "DONE", "NONSENSE,COMPLETING", [], ["NONSENSE"], ["", ""]]
 )
 def test_what_is_no_state_means_none(spelling):
     assert normal_state(spelling) is None
+
+
+def test_a_flag_of_a_later_release_does_not_cost_a_job_its_state():
+    assert normal_state(["COMPLETED", "BRAND_NEW_FLAG"]) == "COMPLETED"
+    assert normal_state("RUNNING+BRAND_NEW_FLAG") == "RUNNING"
 
 
 def test_an_ended_job_has_come_further_than_a_running_and_a_waiting_one():

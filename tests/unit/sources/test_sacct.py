@@ -15,16 +15,20 @@ NOW = datetime(2026, 1, 10, tzinfo=UTC)
 SUBMIT = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
 
-def load(tmp_path, text, *, columns=None, **context):
-    """Jobs, rejects and notes."""
+NO_CLUSTER = "no column Cluster: the jobs are filed under"
+
+
+def load(tmp_path, text, *, columns=None, separator="|", **context):
+    """Jobs, rejects and notes, but for the one about a missing column Cluster."""
     path = tmp_path / "dump"
     path.write_text(text)
     with InputFile(path) as file:
-        source = SacctSource(file, Context(now=NOW, seen_at=NOW, **context), columns)
+        context = Context(now=NOW, seen_at=NOW, **context)
+        source = SacctSource(file, context, columns, separator)
         batches = list(source.batches())
     jobs = [job for batch in batches for job in batch.jobs.rows(named=True)]
     rejects = [reject for batch in batches for reject in batch.rejects.rows()]
-    return jobs, rejects, source.notes
+    return jobs, rejects, [note for note in source.notes if not note.startswith(NO_CLUSTER)]
 
 
 def row(tmp_path, *, zone="UTC", **cells):
@@ -64,7 +68,8 @@ def test_every_column_finds_its_field(tmp_path):
         "start_time": datetime(2026, 1, 5, 8, 5, tzinfo=UTC),
         "end_time": datetime(2026, 1, 5, 8, 15, tzinfo=UTC),
         "user": "ada", "uid": 1001, "group": "staff", "gid": 50, "account": "physics",
-        "partition": "long", "qos": "normal", "job_name": "relax", "work_dir": "/home/ada",
+        "partition": "long",
+        "alloc_partition": "long", "qos": "normal", "job_name": "relax", "work_dir": "/home/ada",
         "submit_line": "sbatch a.sh", "features": "haswell", "reservation": "maint",
         "priority": 1234, "req_nodes": 2, "req_cpus": 8, "req_memory_mb": 4096.0,
         "time_limit_s": 5400, "time_unlimited": False, "alloc_nodes": 2, "alloc_cpus": 8,
@@ -272,7 +277,7 @@ def test_a_bad_value_is_named(tmp_path, cells, reason):
 
 
 def test_wrong_column_counts_and_repeated_headers(tmp_path):
-    header = "JobID|Submit|JobName\n"
+    header = "JobID|Submit|User\n"
     text = (
         header
         + "1|2026-01-05T08:00:00|a\n"
@@ -324,3 +329,81 @@ def test_the_batches_have_the_schema_of_the_table(tmp_path):
     assert batch.jobs.schema["submit_time"] == pl.Datetime("us", "UTC")
     assert batch.jobs.schema["req_memory_mb"] == pl.Float64
     assert batch.read == 1
+
+
+def test_a_missing_cluster_is_noted_unless_it_is_given(tmp_path):
+    path = tmp_path / "dump"
+    path.write_text("JobID|Submit\n1|2026-01-05T08:00:00\n")
+    for context, noted in ((Context(now=NOW), True), (Context(now=NOW, cluster="lab"), False)):
+        with InputFile(path) as file:
+            source = SacctSource(file, context)
+            list(source.batches())
+        assert any(note.startswith(NO_CLUSTER) for note in source.notes) is noted
+
+
+def test_free_text_in_the_last_column_may_hold_separators(tmp_path):
+    text = "JobID|Submit|SubmitLine\n1|2026-01-05T08:00:00|sbatch --wrap 'make | tee log'\n"
+    [job], rejects, _ = load(tmp_path, text)
+    assert (job["submit_line"], rejects) == ("sbatch --wrap 'make | tee log'", [])
+    text = text.replace("Line\n", "Line|\n").replace("log'\n", "log'|\n")
+    [job], rejects, _ = load(tmp_path, text)
+    assert (job["submit_line"], rejects) == ("sbatch --wrap 'make | tee log'", [])
+
+
+def test_another_separator(tmp_path):
+    text = "JobID^Submit^User\n1^2026-01-05T08:00:00^a|b\n"
+    [job], rejects, _ = load(tmp_path, text, separator="^")
+    assert (job["user"], rejects) == ("a|b", [])
+
+
+def test_dumps_of_different_columns_one_behind_another(tmp_path, monkeypatch):
+    text = (
+        "JobID|Submit|User|Account\n1|2026-01-05T08:00:00|ada|phys\n"
+        "JobID|Account|User|Submit\n2|chem|bob|2026-01-05T09:00:00\n"
+    )
+    for size in (files.BLOCK_BYTES, 20):
+        monkeypatch.setattr(files, "BLOCK_BYTES", size)
+        jobs, rejects, _ = load(tmp_path, text)
+        assert rejects == []
+        assert [(j["job_id"], j["user"], j["account"]) for j in jobs] == [
+            (1, "ada", "phys"),
+            (2, "bob", "chem"),
+        ]
+
+
+def test_a_job_cannot_pass_for_a_header(tmp_path):
+    text = (
+        "JobID|Submit|User|JobName\n1|2026-01-05T08:00:00|ada|Submit|JobID|User\n"
+        "2|2026-01-05T09:00:00|bob|x\n"
+    )
+    jobs, rejects, _ = load(tmp_path, text)
+    assert [(job["job_id"], job["user"]) for job in jobs] == [(1, "ada"), (2, "bob")]
+    assert rejects == []
+
+
+def test_names_are_not_taken_for_empty_words(tmp_path):
+    job = row(tmp_path, User="None", JobName="Unknown", Account="(null)")
+    assert (job["user"], job["job_name"], job["account"]) == ("None", "Unknown", None)
+
+
+@pytest.mark.parametrize(
+    ("submit", "start", "end"),
+    [
+        ("2025-10-26T02:40:00", "2025-10-26T02:50:00", "2025-10-26T02:10:00"),
+        ("2025-10-26T02:55:00", "2025-10-26T02:05:00", "2025-10-26T02:25:00"),
+        ("2025-10-26T01:55:00", "2025-10-26T02:50:00", "2025-10-26T03:10:00"),
+    ],
+)
+def test_the_hour_that_comes_twice_sets_no_job_aside(tmp_path, submit, start, end):
+    job = row(tmp_path, zone="Europe/Berlin", Submit=submit, Start=start, End=end, State="FAILED")
+    assert job["submit_time"] <= job["start_time"] <= job["end_time"]
+    assert (job["end_time"] - job["submit_time"]).total_seconds() < 2.5 * 3600
+
+
+def test_the_partition_that_ran_the_job_is_kept_apart(tmp_path):
+    assert (
+        row(tmp_path, State="PENDING", Partition="cpu,gpu", Start="Unknown").get("alloc_partition")
+        is None
+    )
+    job = row(tmp_path, State="FAILED", Partition="gpu", Start="2026-01-05T09:00:00")
+    assert (job["partition"], job["alloc_partition"]) == ("gpu", "gpu")

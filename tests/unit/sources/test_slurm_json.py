@@ -214,7 +214,7 @@ def test_an_accounting_record(tmp_path):
         "start_time": datetime(2026, 1, 5, 8, 1, tzinfo=UTC),
         "end_time": datetime(2026, 1, 5, 8, 11, tzinfo=UTC),
         "user": "ada", "group": "staff", "account": "physics", "partition": "long",
-        "qos": "normal", "job_name": "relax", "work_dir": "/home/ada",
+        "alloc_partition": "long", "qos": "normal", "job_name": "relax", "work_dir": "/home/ada",
         "submit_line": "sbatch a.sh", "features": "haswell", "reservation": "maint",
         "priority": 1234, "req_cpus": 8, "req_nodes": 2, "req_gpus": 2,
         "req_memory_per_cpu_mb": 512.0, "req_memory_mb": 4096.0,
@@ -237,7 +237,8 @@ def test_a_controller_record(tmp_path):
         "start_time": datetime(2026, 1, 5, 8, 1, tzinfo=UTC),
         "end_time": datetime(2026, 1, 5, 8, 11, tzinfo=UTC),
         "user": "ada", "uid": 1001, "group": "staff", "gid": 50, "account": "physics",
-        "partition": "long", "qos": "normal", "job_name": "relax",
+        "partition": "long",
+        "alloc_partition": "long", "qos": "normal", "job_name": "relax",
         "executable": "/home/ada/a.sh", "work_dir": "/home/ada", "features": "haswell",
         "dependency": "afterok:99", "reservation": "maint", "priority": 1234, "requeue": True,
         "req_cpus": 8, "req_nodes": 2, "req_tasks": 4, "req_gpus": 2,
@@ -431,7 +432,7 @@ def test_a_step_of_no_known_state_tells_none(tmp_path, odd):
 def test_hostile_text_does_no_harm(tmp_path):
     job = one(tmp_path, controller(name="\ud800 half", tres_req_str="cpu=1.2.3,mem=,=,node=2"))
     assert job["job_name"] == r"\ud800 half"
-    assert (job["req_cpus"], job["req_nodes"]) == (8, 2)
+    assert (job.get("req_cpus"), job["req_nodes"]) == (None, 2)
 
 
 def test_batches_change_nothing(tmp_path, monkeypatch):
@@ -487,12 +488,49 @@ def test_a_number_of_thousands_of_digits_ends_the_reading(tmp_path):
     assert [number for number, _, _ in rejects] == [2]
 
 
-def test_a_document_without_jobs_is_noted(tmp_path):
-    jobs, rejects, notes = load(tmp_path, {"nodes": [], "meta": {}, "errors": []})
-    assert (jobs, rejects) == ([], [])
-    assert notes == ["the document has no list of jobs; it holds nodes"]
-    assert load(tmp_path, {"meta": {}})[2] == ["the document has no list of jobs; it holds nothing"]
+def test_a_document_without_jobs_is_told(tmp_path):
+    with pytest.raises(InvalidInput, match="no list of jobs; it holds nodes"):
+        load(tmp_path, {"nodes": [], "meta": {}, "errors": []})
+    with pytest.raises(InvalidInput, match="no list of jobs; it holds nothing"):
+        load(tmp_path, {"meta": {}})
     assert load(tmp_path, {"jobs": []}) == ([], [], [])
+
+
+def test_an_answer_of_errors_alone_is_an_error(tmp_path):
+    errors = [{"description": "Authentication failure", "error": "Protocol error"}]
+    with pytest.raises(InvalidInput, match="Authentication failure"):
+        load(tmp_path, {"jobs": [], "errors": errors})
+
+
+def test_documents_one_behind_another_are_all_read(tmp_path):
+    text = "\n".join(json.dumps({"jobs": [accounting(job_id=n)]}) for n in (1, 2, 3))
+    jobs, rejects, _ = load(tmp_path, text)
+    assert ([job["job_id"] for job in jobs], rejects) == ([1, 2, 3], [])
+    jobs, rejects, _ = load(tmp_path, text + " and more")
+    assert [job["job_id"] for job in jobs] == [1, 2, 3]
+    assert len(rejects) == 1
+
+
+def test_a_record_reads_the_same_alone_and_in_company(tmp_path):
+    cancelled = controller(
+        job_id=2, job_state=["CANCELLED"], nodes="", tres_alloc_str="",
+        start_time=1767600100, end_time=1767600100, submit_time=1767600000,
+    )  # fmt: skip
+    alone = load(tmp_path, {"jobs": [cancelled]})[0][0]
+    together = load(tmp_path, {"jobs": [controller(job_id=1), cancelled, accounting(job_id=3)]})[0]
+    assert alone.get("start_time") is None
+    assert {k: v for k, v in together[1].items() if v is not None} == {
+        k: v for k, v in alone.items() if v is not None
+    }
+
+
+def test_a_half_written_accounting_record_does_not_fix_the_request(tmp_path):
+    filler = accounting(name="allocation", group="root", priority=0)
+    filler["state"] = {"current": ["PENDING"], "reason": "None"}
+    job = load(tmp_path, {"jobs": [filler]})[0][0]
+    assert job["state"] == "PENDING"
+    assert job.get("job_name") is None
+    assert job.get("time_limit_s") is None
 
 
 @pytest.mark.parametrize(

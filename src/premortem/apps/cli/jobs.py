@@ -50,7 +50,7 @@ def jobs(
             "--state",
             "-s",
             metavar="STATE",
-            help="Only in this Slurm state, any spelling; repeatable.",
+            help="Only in this Slurm state, any spelling; a list, or repeatable.",
         ),
     ] = None,
     outcome: Annotated[
@@ -90,7 +90,7 @@ def jobs(
         return
     rows = [
         (
-            render.job_name(job),
+            render.job_number(job),
             job["user"],
             job["job_name"] or job["executable"],
             job["partition"],

@@ -25,7 +25,7 @@ are set aside with their reason: see `premortem rejects`.
 
     premortem load LLNL-Atlas-2006-2.1-cln.swf.gz
 
-    sacct -aXP -S 2026-01-01 --format=ALL | premortem load -
+    sacct -aXP -S 2026-01-01 --format="$(premortem columns)" | premortem load -
 
     premortem load old.txt --columns JobID,JobIDRaw,User,Submit,Start,End,State,ReqMem
 
@@ -50,6 +50,12 @@ def load(
             metavar="LIST", help="What was given to sacct's --format, for text without header."
         ),
     ] = None,
+    delimiter: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT", help="What was given to sacct's --delimiter, if anything was."
+        ),
+    ] = None,
     mapping: Annotated[
         str | None,
         typer.Option(
@@ -71,8 +77,8 @@ def load(
     as_json: AsJson = False,
 ) -> None:
     """Load files and report; the exit code is not 0 only if nothing useful could be done."""
+    from premortem.jobs.spellings import require_zone
     from premortem.operations.loading import load_file
-    from premortem.settings import require_zone
     from premortem.sources.detection import ReadOptions
     from premortem.sources.port import Context
 
@@ -83,6 +89,7 @@ def load(
         format=format,
         columns=[name for name in columns.split(",") if name.strip()] if columns else None,
         mapping=mapping,
+        delimiter=delimiter,
         swf_status=swf_status,
     )
     reports: list[LoadReport] = []
@@ -136,11 +143,18 @@ class _Progress:
 
 
 def _tell(reports: list[LoadReport], *, as_json: bool) -> None:
-    from premortem.apps.cli.render import console, count, print_json, table
+    from premortem.apps.cli.render import (
+        console,
+        count,
+        print_json,
+        printable,
+        printable_lines,
+        table,
+    )
 
     for report in reports:
         if report.problem:
-            typer.echo(f"premortem: {report.problem}", err=True)
+            typer.echo(f"premortem: {printable_lines(str(report.problem))}", err=True)
     if as_json:
         totals: dict[str, Any] = {name: sum(getattr(r, name) for r in reports) for name in _COUNTS}
         print_json({**totals, "files": [_as_dict(report) for report in reports]})
@@ -155,9 +169,9 @@ def _tell(reports: list[LoadReport], *, as_json: bool) -> None:
         output.print(table(None, ("file", *_COUNTS), rows, right=_COUNTS))
     for report in reports:
         if not report.read and not report.problem:
-            output.print(f"{report.path}: no jobs in it", markup=False)
+            output.print(f"{printable(report.path)}: no jobs in it", markup=False)
         for note in report.notes:
-            output.print(f"note: {report.path}: {note}", markup=False)
+            output.print(f"note: {printable(report.path)}: {printable(note)}", markup=False)
     if any(report.rejected for report in reports):
         output.print("Some records were set aside; 'premortem rejects' shows which and why.")
 

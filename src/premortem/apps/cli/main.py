@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from premortem import __version__
-from premortem.apps.cli import jobs, load, rejects, settings, show, stats
+from premortem.apps.cli import columns, jobs, load, rejects, settings, show, stats
 from premortem.apps.cli.exits import INTERNAL, INTERRUPTED, MEANINGS, exit_code
 from premortem.apps.cli.options import Invocation
 from premortem.errors import PremortemError
@@ -22,7 +22,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
-for command in (load, jobs, show, stats, rejects, settings):
+for command in (load, jobs, show, stats, rejects, columns, settings):
     command.add_to(app)
 
 
@@ -61,6 +61,10 @@ def run() -> NoReturn:
     except BrokenPipeError:
         # Whoever read our output has left; the interpreter must not complain about it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if code == INTERRUPTED:
+        # Leave at once: a thread may still be waiting for a pipe that says nothing.
+        sys.stderr.flush()
+        os._exit(code)
     sys.exit(code)
 
 
@@ -70,7 +74,9 @@ def _code() -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 1
     except PremortemError as error:
-        typer.echo(f"premortem: {error}", err=True)
+        from premortem.apps.cli.render import printable_lines
+
+        typer.echo(f"premortem: {printable_lines(str(error))}", err=True)
         return exit_code(error)
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,19 +24,21 @@ StoreUrl = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
 Clusters = Annotated[
     list[str] | None,
-    typer.Option("--cluster", metavar="NAME", help="Only this cluster; repeatable."),
+    typer.Option("--cluster", metavar="NAME", help="Only this cluster; a list, or repeatable."),
 ]
 Users = Annotated[
     list[str] | None,
-    typer.Option("--user", "-u", metavar="NAME", help="Only this user; repeatable."),
+    typer.Option("--user", "-u", metavar="NAME", help="Only this user; a list, or repeatable."),
 ]
 Accounts = Annotated[
     list[str] | None,
-    typer.Option("--account", metavar="NAME", help="Only this account; repeatable."),
+    typer.Option("--account", metavar="NAME", help="Only this account; a list, or repeatable."),
 ]
 Partitions = Annotated[
     list[str] | None,
-    typer.Option("--partition", "-p", metavar="NAME", help="Only this partition; repeatable."),
+    typer.Option(
+        "--partition", "-p", metavar="NAME", help="Only this partition; a list, or repeatable."
+    ),
 ]
 Since = Annotated[
     str | None,
@@ -87,15 +90,15 @@ def query(
     from premortem.jobs.states import normal_state
     from premortem.stores import JobQuery
 
-    meant = {spelling: normal_state(spelling) for spelling in states or ()}
+    meant = {spelling: normal_state(spelling) for spelling in _listed(states)}
     unknown = [spelling for spelling, state in meant.items() if state is None]
     if unknown:
         raise InvalidInput(f"not a job state of Slurm's: {', '.join(unknown)}")
     return JobQuery(
-        clusters=tuple(clusters or ()),
-        users=tuple(users or ()),
-        accounts=tuple(accounts or ()),
-        partitions=tuple(partitions or ()),
+        clusters=_listed(clusters),
+        users=_listed(users),
+        accounts=_listed(accounts),
+        partitions=_listed(partitions),
         job_names=tuple(names or ()),
         states=tuple(state for state in meant.values() if state),
         since=instant(since) if since else None,
@@ -111,9 +114,9 @@ def instant(text: str, *, now: datetime | None = None) -> datetime:
     '2026-01-01T12:00:00+00:00'
     """
     ages = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-    number, unit = text[:-1], text[-1:]
-    if number.isdigit() and len(number) < 6 and unit in ages:
-        return (now or datetime.now(UTC)) - timedelta(**{ages[unit]: int(number)})
+    age = re.fullmatch(r"([0-9]{1,5})([mhdw])", text)
+    if age:
+        return (now or datetime.now(UTC)) - timedelta(**{ages[age[2]]: int(age[1])})
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
@@ -121,3 +124,8 @@ def instant(text: str, *, now: datetime | None = None) -> datetime:
             f"'{text}' is not a time; expected 2026-01-05, 2026-01-05T08:00, or an age such as 7d"
         ) from error
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _listed(values: list[str] | None) -> tuple[str, ...]:
+    """Values given one by one or, as Slurm's own commands take them, with commas."""
+    return tuple(part for value in values or () for part in value.split(",") if part)

@@ -20,11 +20,17 @@ _STYLES = {
 }
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Let the command line deal with it, as with every other end."""
+        raise BrokenPipeError
+
+
 def console(*, error: bool = False) -> Console:
     """A console on standard output or error; as wide as a page where that is no terminal."""
     stream = sys.stderr if error else sys.stdout
     width = None if stream.isatty() else 110
-    return Console(file=stream, width=width, highlight=False, soft_wrap=False)
+    return _Console(file=stream, width=width, highlight=False, soft_wrap=False)
 
 
 def print_json(value: Any) -> None:
@@ -38,8 +44,13 @@ def table(
     rows: Iterable[Sequence[Any]],
     *,
     right: Sequence[str] = (),
+    cut: Sequence[str] = (),
 ) -> Table:
-    """A plain table; columns named in `right` are aligned there. Cells are text, never markup."""
+    """A plain table; cells are text, never markup.
+
+    Columns named in `right` are aligned there; those in `cut` lose their end where the terminal is
+    narrow, the others fold.
+    """
     made = Table(
         title=title,
         title_justify="left",
@@ -49,7 +60,12 @@ def table(
         header_style="dim",
     )
     for name in columns:
-        made.add_column(name, justify="right" if name in right else "left", overflow="fold")
+        made.add_column(
+            name,
+            justify="right" if name in right else "left",
+            overflow="crop" if name in cut else "fold",
+            no_wrap=name in cut,
+        )
     for row in rows:
         made.add_row(*[cell if isinstance(cell, Text) else Text(shown(cell)) for cell in row])
     return made
@@ -79,6 +95,11 @@ def shown(value: Any) -> str:
 def printable(text: str) -> str:
     """The text without characters that would move a terminal's cursor."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def printable_lines(text: str) -> str:
+    """The same for a text of several lines."""
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def words(name: str | None) -> str:
@@ -115,7 +136,7 @@ def bar(part: float | None, width: int = 20) -> str:
     return "" if part is None else "█" * round(part * width)
 
 
-def job_name(job: dict[str, Any]) -> str:
+def job_number(job: dict[str, Any]) -> str:
     """A job's number as Slurm shows it to users."""
     if job.get("array_task_id") is not None:
         return f"{job['array_job_id']}_{job['array_task_id']}"

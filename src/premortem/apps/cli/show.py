@@ -58,7 +58,7 @@ def _headline(record: dict[str, Any]) -> Any:
 
     from premortem.apps.cli import render
 
-    title = f"Job {render.job_name(record)} on {render.printable(record['cluster'])}  "
+    title = f"Job {render.job_number(record)} on {render.printable(record['cluster'])}  "
     return Text(title, style="bold") + render.outcome(record["outcome"], record["cause"])
 
 

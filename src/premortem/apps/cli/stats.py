@@ -121,7 +121,9 @@ def _outcomes(summed: Statistics) -> Any:
          render.bar(number / summed.jobs, 40))
         for word, number in summed.outcomes.items()
     ]  # fmt: skip
-    return render.table("Outcomes", ("outcome", "jobs", "share", ""), rows, right=("jobs", "share"))
+    return render.table(
+        "Outcomes", ("outcome", "jobs", "share", ""), rows, right=("jobs", "share"), cut=("",)
+    )
 
 
 def _causes(summed: Statistics) -> Any:
@@ -135,7 +137,9 @@ def _causes(summed: Statistics) -> Any:
         for word, number in summed.causes.items()
     ]  # fmt: skip
     columns = ("cause", "jobs", "share", "core-hours", "")
-    return render.table("Causes of failure", columns, rows, right=("jobs", "share", "core-hours"))
+    return render.table(
+        "Causes of failure", columns, rows, right=("jobs", "share", "core-hours"), cut=("",)
+    )
 
 
 def _over_time(summed: Statistics) -> Any:
@@ -143,11 +147,25 @@ def _over_time(summed: Statistics) -> Any:
 
     form = _FORMATS.get(summed.step, "%Y-%m-%d")
     rows = [
-        (row["period"].strftime(form), *_numbers(row), render.bar(row["failure_share"], 40))
+        (
+            row["period"].strftime(form),
+            *_numbers(row),
+            _main_cause(row),
+            render.bar(row["failure_share"], 40),
+        )
         for row in summed.over_time.iter_rows(named=True)
     ]
     step = _STEPS[summed.step]
-    return render.table("Over time", (step, *_NUMBERS, ""), rows, right=_NUMBERS)
+    return render.table(
+        "Over time", (step, *_NUMBERS, "mostly", ""), rows, right=_NUMBERS, cut=("",)
+    )
+
+
+def _main_cause(row: dict[str, Any]) -> str:
+    from premortem.apps.cli.render import words
+
+    causes = {name: n for name, n in row.items() if name.startswith("cause:") and n}
+    return words(max(causes, key=lambda name: causes[name]).partition(":")[2]) if causes else ""
 
 
 _NUMBERS = ("jobs", "failed", "share", "core-hours lost")
