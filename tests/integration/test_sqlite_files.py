@@ -243,7 +243,7 @@ def test_an_interruption_does_not_wait_for_a_silent_pipe(tmp_path: Path) -> None
         env=environment(tmp_path),
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     )
     assert load.stdin is not None
     load.stdin.write(swf_text(20_000).encode())

@@ -8,6 +8,8 @@ object is made for any value.
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -255,6 +257,15 @@ class SqliteStore:
             if "not a database" in text or "malformed" in text:
                 raise InvalidInput(f"{self.path} is not a premortem store: {text}") from error
             raise Unavailable(f"{self.path}: {text}") from error
+        finally:
+            _take_interrupts_back()
+
+
+def _take_interrupts_back() -> None:
+    """Make Ctrl-C Python's again: the driver swaps its own handler in, and not always out."""
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, handler)
 
 
 def _check_place(path: Path, *, read_only: bool) -> None:
