@@ -5,9 +5,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from premortem.features.reference import features_page
 from premortem.jobs.reference import fields_page
 
-PAGES = {Path("docs/reference/fields.md"): fields_page}
+PAGES = {
+    Path("docs/reference/fields.md"): fields_page,
+    Path("docs/reference/features.md"): features_page,
+}
 
 
 def main() -> int:

@@ -11,4 +11,4 @@ def name_stem(name: pl.Expr) -> pl.Expr:
     >>> pl.select(name_stem(pl.lit("relax_01.v2"))).item()
     'relax_#.v#'
     """
-    return name.str.replace_all(r"\d+", "#")
+    return name.str.replace_all("[0-9]+", "#")

@@ -1,0 +1,348 @@
+"""`premortem bench`: how well failure can be predicted in a log, honestly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from premortem.apps.cli.exits import exit_code
+from premortem.apps.cli.options import AsJson, Invocation
+from premortem.errors import PremortemError
+from premortem.jobs.outcomes import Cause
+from premortem.sources.formats import SwfStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from premortem.features.points import Point
+    from premortem.operations.reading import Log
+    from premortem.training.benchmark import PointResult
+
+HELP = """\
+Measure how well failure can be predicted in a log: at submission, at start, and into the run.
+
+A model is trained on the jobs that had ended before a cut in time and judged by those submitted
+after it, beside rules it has to beat; nothing is used before it is known. The `posthoc` row breaks
+that rule on purpose, to compare with published tables, and says so. Every format that
+`premortem load` reads will do; nothing is stored.
+
+    premortem bench CTC-SP2-1996-3.1-cln.swf.gz
+
+    premortem bench site.txt --points submit,running@10min --ignore cancelled --html report.html
+
+    premortem bench *.swf.gz --folds 12 --json > results.json
+"""
+
+_LIBRARIES = ("premortem", "xgboost-cpu", "polars", "numpy", "numba", "scikit-learn")
+_COLUMNS = (
+    "point", "model", "jobs", "failed", "AUC", "AP", "ECE", "P", "R", "F1", "acc", "thr", "P ",
+    "R ", "F1 ", "acc ", "fit s", "score s",
+)  # fmt: skip
+# As wide as the widest row, where no terminal sets the width.
+_PAGE = 124
+_EXPLAINED = (
+    "AP: average precision. P, R, F1, acc: precision, recall, F1 and accuracy at a risk of 0.5, "
+    "then at the threshold (thr) chosen on the last training jobs to end. ECE: calibration error."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LogResults:
+    """One log that was read, and how well its jobs' failures were predicted."""
+
+    log: Log
+    points: list[PointResult]
+
+    @property
+    def useful(self) -> bool:
+        """Whether there is any number to show."""
+        return any(result.message is None for result in self.points)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("bench", help=HELP)(bench)
+
+
+def bench(
+    context: typer.Context,
+    logs: Annotated[list[str], typer.Argument(metavar="LOG...", help="Job logs, or - .")],
+    points: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help="Moments to predict at; submit,start,running@2min,running@10min,running@1h,posthoc"
+            " by default.",
+        ),
+    ] = None,
+    family: Annotated[
+        Literal["generic", "restricted", "swf"],
+        typer.Option(help="Features to use: all, none about the user, or what SWF logs carry."),
+    ] = "generic",
+    ignore: Annotated[
+        list[Cause] | None,
+        typer.Option(help="Leave out jobs that failed in this way; repeatable."),
+    ] = None,
+    folds: Annotated[
+        int, typer.Option(min=1, max=1000, help="Cuts in time, the model trained anew at each.")
+    ] = 1,
+    quantile: Annotated[
+        float | None,
+        typer.Option(
+            min=0.01,
+            max=0.99,
+            help="Share of the jobs submitted before the cut; 0.8, or 0.5 with folds.",
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**31 - 1, help="Another seed, another model.")
+    ] = 0,
+    trees: Annotated[int, typer.Option(min=1, max=100_000, help="Trees in the model.")] = 400,
+    head: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Only the first N jobs of each log.")
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(metavar="LIST", help="What was given to sacct's --format, without header."),
+    ] = None,
+    mapping: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Mapping of a table's columns, or a preset's name."),
+    ] = None,
+    zone: Annotated[
+        str | None,
+        typer.Option(metavar="ZONE", help="Time zone of the site, such as Europe/Berlin."),
+    ] = None,
+    swf_status: Annotated[
+        SwfStatus, typer.Option(help="What an SWF log's status column holds.")
+    ] = SwfStatus.AUTO,
+    html: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write a page with curves, to be kept.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure and print; the exit code is not 0 only if no log gave any number."""
+    from premortem.apps.cli import render
+    from premortem.features.catalogue import Family
+    from premortem.features.points import DEFAULT_POINTS, parse_point
+    from premortem.jobs.spellings import require_zone
+    from premortem.operations.reading import read_log
+    from premortem.sources.detection import ReadOptions
+    from premortem.sources.port import Context
+    from premortem.training.benchmark import benchmark_log
+
+    invocation: Invocation = context.obj
+    settings = invocation.settings().values
+    zone = require_zone(zone) if zone else settings.zone
+    policy = settings.labels.policy()
+    policy = replace(policy, ignored=policy.ignored | frozenset(ignore or ()))
+    wanted = [parse_point(name.strip()) for name in points.split(",")] if points else DEFAULT_POINTS
+    options = ReadOptions(
+        columns=[name for name in columns.split(",") if name.strip()] if columns else None,
+        mapping=mapping,
+        swf_status=swf_status,
+    )
+    results: list[LogResults] = []
+    problems: list[PremortemError] = []
+    with _Status() as status:
+        for path in logs:
+            try:
+                status.tell(f"{path}: reading")
+                where = Context(fallback_cluster=settings.cluster, zone=zone)
+                log = read_log(path, options=options, context=where)
+            except PremortemError as error:
+                problems.append(error)
+                _say(f"premortem: {error}")
+                continue
+            _tell_of_reading(log, path)
+            found = benchmark_log(
+                log.jobs.head(head) if head else log.jobs,
+                points=wanted, policy=policy, seed=seed, folds=folds, family=Family(family),
+                zone=zone, quantile=quantile, trees=trees,
+                progress=status.under(path),
+            )  # fmt: skip
+            results.append(LogResults(log if not head else _cut(log, head), found))
+    manifest = {
+        "logs": [{"log": r.log.name, "sha256": r.log.sha256} for r in results],
+        "versions": _versions(),
+        "seed": seed,
+        "settings": {
+            "points": _names(wanted), "family": family, "folds": folds, "quantile": quantile,
+            "trees": trees, "head": head, "zone": zone, "swf_status": str(swf_status),
+            "columns": columns, "mapping": mapping,
+            "labels": {
+                "ignored": sorted(policy.ignored), "completed": sorted(policy.completed),
+                "exit_codes": {str(c): str(why) for c, why in policy.exit_codes.items()},
+            },
+        },
+    }  # fmt: skip
+    if as_json:
+        render.print_json({"manifest": manifest, "logs": [_as_dict(one) for one in results]})
+    else:
+        _print_tables(results)
+    if html:
+        _write_page(html, results, manifest)
+    if not any(one.useful for one in results):
+        raise typer.Exit(exit_code(problems[0]) if problems and not results else 1)
+
+
+class _Status:
+    """What is being done, on standard error where that is a terminal."""
+
+    def __enter__(self) -> _Status:
+        from premortem.apps.cli.render import console
+
+        output = console(error=True)
+        self._status = output.status("") if output.is_terminal else None
+        if self._status:
+            self._status.start()
+        return self
+
+    def tell(self, text: str) -> None:
+        from rich.text import Text
+
+        from premortem.apps.cli.render import printable
+
+        if self._status:
+            self._status.update(Text(printable(text)))
+
+    def under(self, path: str) -> Callable[[str], None]:
+        return lambda text: self.tell(f"{path}: {text}")
+
+    def __exit__(self, *error: object) -> None:
+        if self._status:
+            self._status.stop()
+
+
+def _say(text: str) -> None:
+    from premortem.apps.cli.render import printable_lines
+
+    typer.echo(printable_lines(text), err=True)
+
+
+def _tell_of_reading(log: Log, path: str) -> None:
+    for note in log.notes:
+        _say(f"note: {path}: {note}")
+    if log.problem:
+        _say(f"premortem: {log.problem}; what came before it is used")
+    if log.rejected:
+        _say(
+            f"note: {path}: {log.rejected} records were set aside; load the log, and "
+            "'premortem rejects' shows which and why"
+        )
+
+
+def _cut(log: Log, head: int) -> Log:
+    return replace(log, jobs=log.jobs.head(head))
+
+
+def _names(points: Sequence[Point]) -> list[str]:
+    return [point.name for point in points]
+
+
+def _versions() -> dict[str, str]:
+    import platform
+    from importlib.metadata import version
+
+    found = {name.removesuffix("-cpu"): version(name) for name in _LIBRARIES}
+    return {"python": platform.python_version(), **found}
+
+
+def _as_dict(one: LogResults) -> dict[str, Any]:
+    return {
+        "log": one.log.name,
+        "jobs": one.log.jobs.height,
+        "rejected": one.log.rejected,
+        "points": [result.as_dict() for result in one.points],
+    }
+
+
+def _print_tables(results: Sequence[LogResults]) -> None:
+    from premortem.apps.cli.render import console, count, printable, table
+
+    output = console()
+    if not output.is_terminal:
+        output.width = _PAGE
+    for number, one in enumerate(results):
+        if number:
+            output.print()
+        title = f"{printable(one.log.name)}: {count(one.log.jobs.height)} jobs"
+        rows = [cells(result) for result in one.points if result.message is None]
+        if rows:
+            made = table(title, _COLUMNS, rows, right=_COLUMNS[2:])
+            made.collapse_padding = True
+            output.print(made)
+        else:
+            output.print(title, style="bold", markup=False)
+        for result in one.points:
+            if result.message:
+                output.print(f"{place(result)}: {result.message}", markup=False)
+    if any(one.useful for one in results):
+        output.print(_EXPLAINED, style="dim")
+
+
+def place(result: PointResult) -> str:
+    """The point, and the fold if it is one of several."""
+    return result.point + (f" fold {result.fold}" if result.fold else "")
+
+
+def cells(result: PointResult) -> tuple[str, ...]:
+    """A result as the cells of a table's row."""
+    from premortem.apps.cli.render import count
+
+    def share(value: float | None) -> str:
+        """Three places, as tables in the literature have them: .484, and 1.000 for certainty."""
+        return "" if value is None else f"{value:.3f}".removeprefix("0")
+
+    def seconds(value: float | None) -> str:
+        return "" if value is None else f"{value:.1f}"
+
+    chosen = result.at_threshold
+    failed = "" if result.failure_share is None else f"{result.failure_share * 100:.1f}%"
+    return (
+        place(result),
+        result.model + (" (leaks)" if result.leaks else ""),
+        count(result.jobs),
+        failed,
+        *map(share, (result.auc, result.average_precision, result.ece)),
+        *map(share, (result.precision, result.recall, result.f1, result.accuracy)),
+        *map(share, (result.threshold, chosen.precision, chosen.recall, chosen.f1)),
+        share(chosen.accuracy),
+        seconds(result.fit_seconds),
+        seconds(result.score_seconds),
+    )
+
+
+def _write_page(path: str, results: Sequence[LogResults], manifest: dict[str, Any]) -> None:
+    from pathlib import Path
+
+    from premortem.apps.cli.bench_page import LogSection, page
+    from premortem.errors import Unavailable
+
+    sections = [
+        LogSection(
+            title=f"{one.log.name}: {one.log.jobs.height:,} jobs",
+            columns=_COLUMNS,
+            rows=[cells(result) for result in one.points if result.message is None],
+            messages=[f"{place(r)}: {r.message}" for r in one.points if r.message],
+            curves=_curves(one.points),
+        )
+        for one in results
+    ]
+    try:
+        Path(path).write_text(page(sections, manifest), encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def _curves(
+    results: Sequence[PointResult],
+) -> dict[str, dict[str, Sequence[tuple[float, float]]]]:
+    found: dict[str, dict[str, Sequence[tuple[float, float]]]] = {}
+    for result in results:
+        if result.curve and not result.fold:
+            title = result.point + (" (leaks)" if result.leaks else "")
+            found.setdefault(title, {})[result.model] = result.curve
+    return found

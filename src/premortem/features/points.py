@@ -1,0 +1,60 @@
+"""The moments at which a job's failure is predicted."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from premortem.errors import InvalidInput
+from premortem.jobs.fields import KnownAt
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A moment in a job's life: `submit`, `start`, or `running@S`, S seconds after the start.
+
+    `posthoc` is no moment to predict at: everything is known. It exists to compare with published
+    results, which often use run time and CPU time.
+    """
+
+    name: str
+    known: KnownAt
+    after_start_s: float | None = None
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def leaks(self) -> bool:
+        """Whether rows at this point tell what only the end of the job can tell."""
+        return self.known is KnownAt.END
+
+
+SUBMIT = Point("submit", KnownAt.SUBMIT)
+START = Point("start", KnownAt.START, 0.0)
+POSTHOC = Point("posthoc", KnownAt.END)
+
+
+def running(seconds: float) -> Point:
+    """The point so many seconds after the start."""
+    return Point(f"running@{seconds:.12g}", KnownAt.RUNNING, float(seconds))
+
+
+DEFAULT_POINTS = (SUBMIT, START, running(120), running(600), running(3600), POSTHOC)
+
+
+def parse_point(text: str) -> Point:
+    """The point of that name; times may be written `running@10min` or `running@1h`.
+
+    >>> parse_point("running@10min").name
+    'running@600'
+    """
+    named = {point.name: point for point in (SUBMIT, START, POSTHOC)}
+    if text in named:
+        return named[text]
+    found = re.fullmatch(r"running@(\d{1,7})(s|min|h)?", text)
+    if not found:
+        raise InvalidInput(
+            f"'{text}' is not a prediction point; expected submit, start, running@120 or posthoc"
+        )
+    return running(int(found[1]) * {None: 1, "s": 1, "min": 60, "h": 3600}[found[2]])

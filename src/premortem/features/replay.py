@@ -1,0 +1,306 @@
+"""History played back in order of time, in one pass for many jobs or event by event, live.
+
+A row at a moment sees what happened before that second, and nothing of the second itself: not the
+job's own submission, nor another's end at the same tick. Events of one second are therefore applied
+together, submissions before starts before ends, jobs by their key; no order of arrival can matter.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+from zipfile import BadZipFile, ZipFile
+
+import numpy as np
+import polars as pl
+
+from premortem.errors import InvalidInput, NotFound
+from premortem.features import kernels, layout, memory
+from premortem.features.facts import Array, Facts, facts_of, facts_of_one
+from premortem.features.points import Point
+
+EventKind = Literal["submit", "start", "end"]
+_KINDS: dict[str, int] = {
+    "submit": kernels.SUBMIT,
+    "start": kernels.START,
+    "end": kernels.END,
+}
+_JobKey = tuple[str, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of features at one point, for the jobs that are in its population.
+
+    `jobs` are the places of those jobs in the frame they came from, in its order; `moments` are
+    when each row was made, in seconds since 1970.
+    """
+
+    values: Array
+    jobs: Array
+    moments: Array
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """Something that happened to a job, waiting for its second to be over."""
+
+    at: float
+    kind: int
+    key: _JobKey
+    groups: Array
+    facts: Array
+
+    def order(self) -> tuple[float, int, _JobKey]:
+        return self.at, self.kind, self.key
+
+
+class Replay:
+    """The state of history up to a moment; `zone` is that of the site's clock.
+
+    Batch: `rows` plays whole logs. Live: `observe` events as they become known and ask for a `row`
+    at any time; both run the same kernels and give the same numbers, bit for bit. A moment asked
+    for must not lie before one asked for earlier.
+    """
+
+    def __init__(self, zone: str = "UTC") -> None:
+        self.zone = zone
+        self._forget()
+
+    def _forget(self) -> None:
+        self._places: list[dict[str, int]] = [{} for _ in range(layout.GROUPS)]
+        # Place 0 is that of a group never heard of.
+        self._memory = _blank(1)
+        self._waiting: list[_Event] = []
+        self._kept: dict[_JobKey, Array] = {}
+
+    def rows(self, jobs: pl.DataFrame, point: Point) -> Rows:
+        """Play all these labelled jobs from the beginning, and give their rows at the point.
+
+        What was played or observed before is forgotten: a log must not become its own past. The
+        state is then that after the last of their events, for live use to go on from.
+        """
+        self._forget()
+        facts = facts_of(jobs, zone=self.zone)
+        groups = self._groups(facts.names)
+        moments = _moments(facts, point)
+        asked = np.flatnonzero(~np.isnan(moments))
+        kinds, who, when, out = _actions(facts, asked, moments)
+        rows = np.full((len(asked), layout.ROW_WIDTH), np.nan, dtype=np.float32)
+        kept = np.full((len(facts.values), layout.KEPT), np.nan)
+        kernels.run(
+            kinds, who, when, out, _elapsed(point), groups, facts.values, kept, self._memory, rows
+        )
+        for job in np.flatnonzero(np.isnan(facts.ended)):
+            self._kept[_key(jobs.row(int(job), named=True))] = kept[job]
+        return Rows(rows, asked, moments[asked])
+
+    def observe(self, kind: EventKind, job: Mapping[str, Any], at: datetime) -> None:
+        """Tell of an event of a labelled job. Events may come in any order within a second."""
+        facts, names = facts_of_one(job, zone=self.zone)
+        groups = np.array([self._place(g, name) for g, name in enumerate(names)], dtype=np.int64)
+        # A clock that jumped back does not let a job start or end before it began.
+        earliest = [facts[layout.SUBMITTED_AT], _second(at)]
+        if kind == "end" and job.get("start_time") is not None:
+            earliest.append(_second(job["start_time"]))
+        self._waiting.append(_Event(max(earliest), _KINDS[kind], _key(job), groups, facts))
+
+    def row(self, job: Mapping[str, Any], point: Point, at: datetime) -> Array:
+        """The job's row at a point, `at` being the moment of it."""
+        now = _second(at)
+        self._catch_up(now)
+        facts, names = facts_of_one(job, zone=self.zone)
+        groups = np.array(
+            [-1 if name is None else self._places[g].get(name, 0) for g, name in enumerate(names)],
+            dtype=np.int64,
+        )
+        kept = self._kept.get(_key(job), np.full(layout.KEPT, np.nan)).copy()
+        row = np.full((1, layout.ROW_WIDTH), np.nan, dtype=np.float32)
+        self._run(kernels.ROW, now, _elapsed(point), groups, facts, kept, row)
+        written: Array = row[0]
+        return written
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the whole state to a file, events still waiting included."""
+        words = {
+            "zone": self.zone,
+            "places": self._places,
+            "kept": [list(key) for key in self._kept],
+            "waiting": [[event.at, event.kind, list(event.key)] for event in self._waiting],
+        }
+        arrays = {
+            "memory": self._memory,
+            "kept": _stacked(list(self._kept.values()), layout.KEPT),
+            "groups": _stacked([e.groups for e in self._waiting], layout.GROUPS).astype(np.int64),
+            "facts": _stacked([event.facts for event in self._waiting], layout.FACTS),
+            "words": np.frombuffer(json.dumps(words).encode(), dtype=np.uint8),
+        }
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, allow_pickle=False, **arrays)
+        whole = Path(f"{os.fspath(path)}.part")
+        whole.write_bytes(buffer.getvalue())
+        whole.replace(path)
+
+    @classmethod
+    def restore(cls, path: str | os.PathLike[str]) -> Replay:
+        """The state that was saved there, exactly."""
+        try:
+            with Path(path).open("rb") as file, ZipFile(file) as members:
+                names = [name.removesuffix(".npy") for name in members.namelist()]
+                arrays = {name: _array(members, f"{name}.npy") for name in names}
+            words = json.loads(arrays["words"].tobytes())
+        except FileNotFoundError as error:
+            raise NotFound(f"there is no saved state at {path}") from error
+        except (OSError, EOFError, ValueError, KeyError, BadZipFile) as error:
+            raise InvalidInput(f"{path} is not a saved state of the replay: {error}") from error
+        if arrays["memory"].shape[1:] != (memory.WIDTH,):
+            raise InvalidInput(f"{path} was saved by another version: replay the history anew")
+        replay = cls(words["zone"])
+        replay._places = words["places"]
+        replay._memory = arrays["memory"]
+        keys = [(cluster, number, at) for cluster, number, at in words["kept"]]
+        replay._kept = dict(zip(keys, arrays["kept"], strict=True))
+        replay._waiting = [
+            _Event(at, kind, (key[0], key[1], key[2]), groups, facts)
+            for (at, kind, key), groups, facts in zip(
+                words["waiting"], arrays["groups"], arrays["facts"], strict=True
+            )
+        ]
+        return replay
+
+    def _catch_up(self, now: float) -> None:
+        """Apply what happened before this second, in its proper order."""
+        due = sorted((e for e in self._waiting if e.at < now), key=_Event.order)
+        if not due:
+            return
+        self._waiting = [event for event in self._waiting if event.at >= now]
+        nothing = np.empty((0, layout.ROW_WIDTH), dtype=np.float32)
+        for event in due:
+            kept = self._kept.setdefault(event.key, np.full(layout.KEPT, np.nan))
+            self._run(event.kind, event.at, np.nan, event.groups, event.facts, kept, nothing)
+            if event.kind == kernels.END:
+                del self._kept[event.key]
+
+    def _run(
+        self,
+        kind: int,
+        at: float,
+        elapsed: float,
+        groups: Array,
+        facts: Array,
+        kept: Array,
+        rows: Array,
+    ) -> None:
+        kernels.run(
+            np.array([kind]), _FIRST, np.array([at]), _FIRST, elapsed,
+            groups[None, :], facts[None, :], kept[None, :], self._memory, rows,
+        )  # fmt: skip
+
+    def _place(self, group: int, name: str | None) -> int:
+        """A group's place in memory, made if it was not heard of before; -1 for no group."""
+        if name is None:
+            return -1
+        known = self._places[group]
+        if name not in known:
+            known[name] = 1 + sum(map(len, self._places))
+            self._grow(known[name] + 1)
+        return known[name]
+
+    def _groups(self, names: pl.DataFrame) -> Array:
+        """Each job's places in memory, by whole columns."""
+        places = np.full((names.height, layout.GROUPS), -1, dtype=np.int64)
+        total = 1 + sum(map(len, self._places))
+        for group, known in enumerate(self._places):
+            column = names[str(group)]
+            for name in column.drop_nulls().unique(maintain_order=True):
+                if name not in known:
+                    known[name] = total
+                    total += 1
+            if known:
+                found = column.replace_strict(
+                    list(known), list(known.values()), default=-1, return_dtype=pl.Int64
+                )
+                places[:, group] = found.fill_null(-1).to_numpy()
+        self._grow(total)
+        return places
+
+    def _grow(self, needed: int) -> None:
+        if needed > len(self._memory):
+            grown = _blank(max(needed, 2 * len(self._memory)))
+            grown[: len(self._memory)] = self._memory
+            self._memory = grown
+
+
+_FIRST = np.array([0])
+
+
+def _blank(places: int) -> Array:
+    fresh = np.zeros((places, memory.WIDTH))
+    fresh[:, list(memory.UNKNOWN_AT_FIRST)] = np.nan
+    return fresh
+
+
+def _array(members: ZipFile, name: str) -> Array:
+    with members.open(name) as member:
+        found: Array = np.lib.format.read_array(member, allow_pickle=False)
+    return found
+
+
+def _stacked(rows: list[Array], width: int) -> Array:
+    return np.stack(rows) if rows else np.empty((0, width))
+
+
+def _elapsed(point: Point) -> float:
+    return np.nan if point.after_start_s is None else point.after_start_s
+
+
+def _second(at: datetime) -> float:
+    return float(int(at.timestamp()))
+
+
+def _key(job: Mapping[str, Any]) -> _JobKey:
+    return str(job["cluster"]), int(job["job_id"]), int(job["submit_time"].timestamp())
+
+
+def _moments(facts: Facts, point: Point) -> Array:
+    """When each job's row at a point is made; NaN for jobs that are not in its population."""
+    if point.after_start_s is None:
+        return facts.submitted
+    moments = facts.started + point.after_start_s
+    if point.after_start_s > 0:
+        still_running = np.isnan(facts.ended) | (facts.ended > moments)
+        moments = np.where(still_running, moments, np.nan)
+    return moments
+
+
+def _actions(facts: Facts, asked: Array, moments: Array) -> tuple[Array, Array, Array, Array]:
+    """Events and rows, in the order in which they are to be carried out.
+
+    The last array tells which row an action writes, -1 for an event.
+    """
+    kinds, who, when, out = [], [], [], []
+    for kind, times in (
+        (kernels.SUBMIT, facts.submitted),
+        (kernels.START, facts.started),
+        (kernels.END, facts.ended),
+    ):
+        jobs = np.flatnonzero(~np.isnan(times))
+        kinds.append(np.full(len(jobs), kind))
+        who.append(jobs)
+        when.append(times[jobs])
+        out.append(np.full(len(jobs), -1))
+    kinds.append(np.full(len(asked), kernels.ROW))
+    who.append(asked)
+    when.append(moments[asked])
+    out.append(np.arange(len(asked)))
+    all_kinds, all_who = np.concatenate(kinds), np.concatenate(who)
+    all_when, all_out = np.concatenate(when), np.concatenate(out)
+    is_event = all_kinds != kernels.ROW
+    order = np.lexsort((facts.order[all_who], all_kinds, is_event, all_when))
+    return all_kinds[order], all_who[order], all_when[order], all_out[order]

@@ -1,0 +1,5 @@
+"""How models are made and judged: splits by time, measures, baselines, the benchmark.
+
+Whatever is judged here was trained on jobs that had ended before the judged ones were submitted.
+Nothing here reads files or prints.
+"""

@@ -1,0 +1,76 @@
+"""What a model has to beat: rules that need no learning, and learning from the request alone.
+
+All of them see the same rows as the model, so they know no more of the past than it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from premortem.features.catalogue import CATALOGUE, FeatureSet
+from premortem.models.port import Array, Classifier
+
+_PLACES = {feature.name: place for place, feature in enumerate(CATALOGUE)}
+
+
+class Majority:
+    """The same risk for every job: the share of failures in training."""
+
+    def fit(self, values: Array, outcomes: Array) -> None:
+        """Learn the share of failures."""
+        self._share = float(np.mean(outcomes))
+
+    def risk(self, values: Array) -> Array:
+        """That share, for each row."""
+        return np.full(len(values), self._share)
+
+
+class FirstKnown(Majority):
+    """The first of some features that is known; where none is, the share of failures."""
+
+    def __init__(self, places: Sequence[int]) -> None:
+        self._places = places
+
+    def risk(self, values: Array) -> Array:
+        """The feature's value for each row, as it is."""
+        found = super().risk(values)
+        for place in reversed(self._places):
+            column = values[:, place]
+            found = np.where(np.isnan(column), found, column)
+        return found
+
+
+class OnColumns:
+    """A model that is shown only some of the columns."""
+
+    def __init__(self, model: Classifier, places: Sequence[int]) -> None:
+        self._model = model
+        self._places = list(places)
+
+    def fit(self, values: Array, outcomes: Array) -> None:
+        """Learn from these columns."""
+        self._model.fit(values[:, self._places], outcomes)
+
+    def risk(self, values: Array) -> Array:
+        """The model's risk by these columns."""
+        return self._model.risk(values[:, self._places])
+
+
+def baselines(features: FeatureSet, make_model: Callable[[], Classifier]) -> dict[str, Classifier]:
+    """The baselines for rows as the replay writes them, by name.
+
+    The rate of the user's jobs of the same name is that of the same executable where jobs have no
+    names, and the user's own where they have neither. The rules look at the user also where the
+    model may not: what that costs is what they are there to tell.
+    """
+    rates = ("name", "executable", "user", "cluster")
+    pairs = zip(features.places, features.features, strict=True)
+    request = [place for place, feature in pairs if feature.chapter == "request"]
+    return {
+        "majority": Majority(),
+        "user_last_outcome": FirstKnown([_PLACES["user_last_outcome"]]),
+        "user_name_rate": FirstKnown([_PLACES[f"{g}_failure_rate"] for g in rates]),
+        "xgboost_request": OnColumns(make_model(), request),
+    }

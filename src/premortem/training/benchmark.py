@@ -1,0 +1,266 @@
+"""How well failure is predicted in a log, point by point, by a model and by what it has to beat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from premortem.features.catalogue import Family, feature_set
+from premortem.features.facts import facts_of
+from premortem.features.points import DEFAULT_POINTS, SUBMIT, Point
+from premortem.features.replay import Replay
+from premortem.jobs.labels import LabelPolicy
+from premortem.models.boosted import BoostedTrees
+from premortem.models.port import Array, Classifier
+from premortem.training import metrics
+from premortem.training.baselines import OnColumns, baselines
+from premortem.training.hindsight import hindsight
+from premortem.training.metrics import Decided
+from premortem.training.splits import Split, splits, validation
+
+MODEL = "xgboost"
+# With fewer jobs to judge by, or to learn from, a number would say nothing.
+FEWEST_JOBS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class PointResult:
+    """How one model did at one point; or, in `message`, why there is nothing to tell.
+
+    `precision` to `accuracy` are at a risk of 0.5, `at_threshold` at the threshold chosen on the
+    last training jobs to end. `fold` is None for the whole test: with several folds, all of their
+    jobs together, each by the model of its fold; the threshold then differs from fold to fold and
+    is None. `fit_seconds` is the time of the final training. `leaks` marks results that use what
+    only the end of a job tells. `curve` holds points (recall, precision).
+    """
+
+    point: str
+    model: str
+    jobs: int
+    train_jobs: int
+    failure_share: float | None = None
+    auc: float | None = None
+    average_precision: float | None = None
+    precision: float | None = None
+    recall: float | None = None
+    f1: float | None = None
+    accuracy: float | None = None
+    threshold: float | None = None
+    at_threshold: Decided = Decided()
+    ece: float | None = None
+    fit_seconds: float | None = None
+    score_seconds: float | None = None
+    fold: int | None = None
+    leaks: bool = False
+    message: str | None = None
+    curve: tuple[tuple[float, float], ...] = field(default=(), repr=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything but the curve, as plain values."""
+        found = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "curve"}
+        chosen = self.at_threshold
+        return {**found, "at_threshold": {f.name: getattr(chosen, f.name) for f in fields(chosen)}}
+
+
+def benchmark_log(
+    jobs: pl.DataFrame,
+    *,
+    points: Sequence[Point] = DEFAULT_POINTS,
+    policy: LabelPolicy = LabelPolicy(),
+    seed: int = 0,
+    folds: int = 1,
+    family: Family = Family.GENERIC,
+    zone: str = "UTC",
+    quantile: float | None = None,
+    trees: int = 400,
+    progress: Callable[[str], None] = lambda _: None,
+) -> list[PointResult]:
+    """The results for one log's jobs, whatever their order; leaking points come last.
+
+    A point that cannot be judged gives one result with a message, and the others are not affected.
+    `zone` is the site's, `quantile` where the cut (the first, with folds) is among the times of
+    submission. `progress` is told what is being done.
+    """
+    labelled = policy.label(jobs)
+    facts = facts_of(labelled, zone=zone)
+    outcomes = _outcomes(labelled)
+    cuts = splits(facts.submitted, folds=folds, quantile=quantile)
+    results: list[PointResult] = []
+    for point in sorted(dict.fromkeys(points), key=lambda point: point.leaks):
+        progress(f"{point}: features")
+        rows = Replay(zone).rows(labelled, SUBMIT if point.leaks else point)
+        counted = ~np.isnan(outcomes[rows.jobs]) & ~np.isnan(facts.ended[rows.jobs])
+        who = rows.jobs[counted]
+        features = feature_set(SUBMIT if point.leaks else point, family)
+        values = rows.values if counted.all() else rows.values[counted]
+        contenders: dict[str, Classifier]
+        if point.leaks:
+            told = hindsight(labelled)[who]
+            values = np.hstack([values[:, list(features.places)], told])
+            contenders = {MODEL: _trees(trees, seed)}
+        else:
+            contenders = {
+                MODEL: OnColumns(_trees(trees, seed), features.places),
+                **baselines(features, lambda: _trees(trees, seed)),
+            }
+        population = _Population(
+            point, values, outcomes[who], facts.submitted[who], facts.ended[who]
+        )
+        results += _judged(population, cuts, contenders, progress)
+    return results
+
+
+def _outcomes(labelled: pl.DataFrame) -> Array:
+    """1 for jobs that failed, 0 for those that completed, NaN for all others."""
+    words = {"completed": 0.0, "failed": 1.0}
+    codes = labelled["outcome"].replace_strict(words, default=None, return_dtype=pl.Float64)
+    return codes.fill_null(float("nan")).to_numpy()
+
+
+def _trees(trees: int, seed: int) -> BoostedTrees:
+    return BoostedTrees(n_estimators=trees, seed=seed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Population:
+    """The jobs of a point whose outcome counts, with their rows."""
+
+    point: Point
+    values: Array
+    outcomes: Array
+    submitted: Array
+    ended: Array
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """What one model said of the test jobs of one fold, and what became of them."""
+
+    outcomes: Array
+    risk: Array
+    threshold: float | None
+    train_jobs: int
+    fit_seconds: float
+    score_seconds: float
+
+
+def _judged(
+    population: _Population,
+    cuts: Sequence[Split],
+    contenders: dict[str, Classifier],
+    progress: Callable[[str], None],
+) -> Iterator[PointResult]:
+    point = population.point
+    if not cuts or not len(population.outcomes):
+        nothing = f"the log has no jobs to judge at {point}{_why_none(point)}"
+        yield PointResult(point.name, MODEL, 0, 0, leaks=point.leaks, message=nothing)
+        return
+    scored: dict[str, list[_Scored]] = {name: [] for name in contenders}
+    by_fold: list[PointResult] = []
+    for split in cuts:
+        training = split.training(population.submitted, population.ended)
+        test = split.test(population.submitted)
+        message = _unfit(population.outcomes[training], population.outcomes[test])
+        if message:
+            jobs, learned = int(test.sum()), int(training.sum())
+            by_fold.append(
+                PointResult(point.name, MODEL, jobs, learned, fold=split.fold,
+                            leaks=point.leaks, message=message)
+            )  # fmt: skip
+            continue
+        for name, contender in contenders.items():
+            fold = f", fold {split.fold}" if split.fold else ""
+            progress(f"{point}: {name}{fold}")
+            found = _scored(contender, population, training, test)
+            scored[name].append(found)
+            if split.fold:
+                by_fold.append(_result(point, name, [found], split.fold))
+    yield from (_result(point, name, found) for name, found in scored.items() if found)
+    yield from by_fold
+
+
+def _why_none(point: Point) -> str:
+    if point.after_start_s is None:
+        return ""
+    ran = (
+        f"ran for {point.after_start_s:g} s" if point.after_start_s else "is known to have started"
+    )
+    return f": none {ran}"
+
+
+def _unfit(training: Array, test: Array) -> str | None:
+    """Why a fold cannot be judged, if so."""
+    if len(test) < FEWEST_JOBS:
+        return f"too few jobs were submitted after the cut: {len(test)}, not {FEWEST_JOBS}"
+    if len(training) < FEWEST_JOBS:
+        return f"too few jobs had ended before the cut: {len(training)}, not {FEWEST_JOBS}"
+    for outcomes, which in ((test, "submitted after the cut"), (training, "to learn from")):
+        if not outcomes.any():
+            return f"none of the {len(outcomes)} jobs {which} failed"
+        if outcomes.all():
+            return f"all of the {len(outcomes)} jobs {which} failed"
+    return None
+
+
+def _scored(model: Classifier, population: _Population, training: Array, test: Array) -> _Scored:
+    values, outcomes = population.values[training], population.outcomes[training]
+    threshold: float | None = 0.5
+    if not population.point.leaks:
+        threshold = _threshold(model, values, outcomes, population.ended[training])
+    begun = perf_counter()
+    model.fit(values, outcomes)
+    fitted = perf_counter()
+    risk = model.risk(population.values[test])
+    done = perf_counter()
+    return _Scored(
+        population.outcomes[test], risk, threshold, len(values), fitted - begun, done - fitted
+    )
+
+
+def _threshold(model: Classifier, values: Array, outcomes: Array, ended: Array) -> float | None:
+    """The best threshold for the last jobs to end, by a model that has not seen them."""
+    last = validation(ended)
+    if len(np.unique(outcomes[~last])) < 2:
+        return None
+    model.fit(values[~last], outcomes[~last])
+    return metrics.best_f1_threshold(outcomes[last], model.risk(values[last]))
+
+
+def _result(
+    point: Point, model: str, found: Sequence[_Scored], fold: int | None = None
+) -> PointResult:
+    """The measures over the jobs of one fold, or of several together."""
+    outcomes = np.concatenate([one.outcomes for one in found])
+    risk = np.concatenate([one.risk for one in found])
+    at_half = metrics.decided(outcomes, risk >= 0.5)
+    at_threshold = Decided()
+    thresholds = [one.threshold for one in found]
+    if None not in thresholds:
+        foretold = np.concatenate([one.risk >= one.threshold for one in found])
+        at_threshold = metrics.decided(outcomes, foretold)
+    return PointResult(
+        point=point.name,
+        model=model,
+        jobs=len(outcomes),
+        train_jobs=max(one.train_jobs for one in found),
+        failure_share=float(outcomes.mean()),
+        auc=metrics.auc(outcomes, risk),
+        average_precision=metrics.average_precision(outcomes, risk),
+        precision=at_half.precision,
+        recall=at_half.recall,
+        f1=at_half.f1,
+        accuracy=at_half.accuracy,
+        threshold=thresholds[0] if len(found) == 1 else None,
+        at_threshold=at_threshold,
+        ece=metrics.calibration_error(outcomes, risk),
+        fit_seconds=sum(one.fit_seconds for one in found),
+        score_seconds=sum(one.score_seconds for one in found),
+        fold=fold,
+        leaks=point.leaks,
+        curve=metrics.precision_recall_curve(outcomes, risk),
+    )
