@@ -1,7 +1,8 @@
 """The compiled heart of the replay: one pass over events and rows in order of time.
 
 Batch and live run this same code; live passes arrays of length one. Nothing here allocates or
-knows names: places come from `memory` and `layout`.
+knows names: places come from `memory` and `layout`. The compiled code is cached and made anew when
+this file changes, but not when only those two do: touch this one after a change there.
 """
 
 from __future__ import annotations
@@ -149,6 +150,7 @@ def _fade(m: Array, now: float) -> None:
         m[M.DAY_FAILED] *= day
         m[M.LONG_ALL] *= long
         m[M.LONG_FAILED] *= long
+        now = max(now, m[M.FADED_AT])
     m[M.FADED_AT] = now
 
 
@@ -156,6 +158,8 @@ def _fade(m: Array, now: float) -> None:
 def _faded(gone: float) -> tuple[float, float, float]:
     if np.isnan(gone):
         return 0.0, 0.0, 0.0
+    # An event heard of late lies before what has faded already; nothing grows back.
+    gone = max(gone, 0.0)
     return (
         2.0 ** (-gone / M.HOUR_HALF_LIFE_S),
         2.0 ** (-gone / M.DAY_HALF_LIFE_S),
