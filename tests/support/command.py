@@ -6,11 +6,15 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 PREMORTEM = (sys.executable, "-m", "premortem")
+
+
+Run = Callable[..., "Finished"]
 
 
 @dataclass(frozen=True)

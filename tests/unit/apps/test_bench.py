@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from command import Finished, environment
+from command import Finished, Run
 from samples import sacct_text
 
 from premortem.apps.cli.bench_page import LogSection, page
-from premortem.apps.cli.main import run
 from premortem.testing.synthetic import SyntheticCluster
 from premortem.testing.writers import write_sacct, write_swf
-
-Run = Callable[..., Finished]
 
 QUICK = ("--trees", "3")
 KEYS = {
@@ -29,28 +25,6 @@ KEYS = {
     "precision", "recall", "f1", "accuracy", "threshold", "at_threshold", "ece", "fit_seconds",
     "score_seconds", "fold", "leaks", "message",
 }  # fmt: skip
-
-
-@pytest.fixture
-def premortem(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Run:
-    """The command line in this process, in the test's folder."""
-    for name in os.environ:
-        if name.startswith("PREMORTEM_"):
-            monkeypatch.delenv(name)
-    for name, value in environment(tmp_path).items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> Finished:
-        monkeypatch.setattr("sys.argv", ["premortem", *arguments])
-        with pytest.raises(SystemExit) as stop:
-            run()
-        printed = capsys.readouterr()
-        return Finished(int(stop.value.code or 0), printed.out, printed.err)
-
-    return call
 
 
 @pytest.fixture(scope="module")

@@ -5,41 +5,16 @@ from __future__ import annotations
 import gzip
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
-from command import Finished, environment
+from command import Run
 from samples import HEADER, sacct_line, sacct_text, swf_text
 
 from premortem.apps.cli import exits
-from premortem.apps.cli.main import app, run
+from premortem.apps.cli.main import app
 from premortem.errors import PremortemError
-
-Run = Callable[..., Finished]
-
-
-@pytest.fixture
-def premortem(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Run:
-    """The command line in this process, with its store in the test's folder."""
-    for name in os.environ:
-        if name.startswith("PREMORTEM_"):
-            monkeypatch.delenv(name)
-    for name, value in environment(tmp_path).items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> Finished:
-        monkeypatch.setattr("sys.argv", ["premortem", *arguments])
-        with pytest.raises(SystemExit) as stop:
-            run()
-        printed = capsys.readouterr()
-        return Finished(int(stop.value.code or 0), printed.out, printed.err)
-
-    return call
 
 
 class TestLoad:
