@@ -101,8 +101,7 @@ def later(instant: datetime, random: Random) -> datetime:
 
 
 def began_at(record: dict[str, Any]) -> datetime | None:
-    ran = record["alloc_cpus"] is not None or (record["elapsed_s"] or 0) > 0
-    if record["start_time"] is None and not ran:
+    if record["start_time"] is None and record["alloc_cpus"] is None:
         return None
     return max(record["start_time"] or record["submit_time"], record["submit_time"])
 

@@ -24,11 +24,12 @@ WHO: tuple[dict[str, Any], ...] = (
     {},
 )
 WHAT: tuple[dict[str, Any], ...] = (
-    {"job_name": "relax_01", "executable": "vasp"},
-    {"job_name": "relax_2", "executable": "vasp", "array_job_id": 4},
-    {"job_name": "relax", "executable": "lammps", "dependency": "afterok:3"},
-    {"job_name": "7"},
-    {"executable": "vasp"},
+    {"job_name": "relax_01", "executable": "vasp", "work_dir": "/home/ada/run1"},
+    {"job_name": "relax_2", "executable": "vasp", "array_job_id": 4, "work_dir": "/home/ada/run2/"},
+    {"job_name": "relax", "executable": "lammps", "dependency": "afterok:3", "work_dir": "//home"},
+    {"job_name": "7", "work_dir": "/"},
+    {"executable": "vasp", "work_dir": "/home/ada/run2/é/4/5/6/7/8/9"},
+    {"executable": "vasp", "work_dir": "/home/ada/run2/é/4/5/6/7/8/10"},
     {},
 )
 SIZES: tuple[dict[str, Any], ...] = (

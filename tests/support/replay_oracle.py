@@ -22,11 +22,12 @@ from premortem.features.points import Point
 from premortem.jobs.outcomes import Cause
 
 UNKNOWN = math.nan
+Seen = Callable[["Job", int], bool]
 LARGER = {
     "account": "cluster", "user": "account", "name": "user", "executable": "user", "shape": "user",
-    "partition": "cluster", "node": "cluster",
+    "directory": "user", "partition": "cluster", "node": "cluster",
 }  # fmt: skip
-LABELS = ("cluster", "account", "user", "name", "executable", "shape", "partition", "node")
+LABELS = ("cluster", *LARGER)
 LOOKED_BACK = ("user", "name", "executable", "shape")
 # The failure rate expected of a cluster of which nothing is known, and how many jobs that is worth.
 FIRST_GUESS, GUESS_WEIGHT = 0.2, 5
@@ -61,8 +62,9 @@ class Job:
 
     @property
     def ran(self) -> bool:
-        """Whether it is known how long it ran."""
-        return self.started is not None and self.fields.get("elapsed_s") is not None
+        """Whether it is known how long it ran; one that never started ran if it took time."""
+        took = self.fields.get("elapsed_s")
+        return took is not None and (self.started is not None or took > 0)
 
     @property
     def limit_share(self) -> float:
@@ -132,7 +134,7 @@ def job_of(record: dict[str, Any]) -> Job:
     started = None
     if record.get("start_time") is not None:
         started = max(seconds(record["start_time"]), submitted)
-    elif record.get("alloc_cpus") is not None or ran > 0:
+    elif record.get("alloc_cpus") is not None:
         started = submitted
     ended = None
     if record["outcome"] != "unfinished":
@@ -140,7 +142,7 @@ def job_of(record: dict[str, Any]) -> Job:
         if record.get("end_time") is not None:
             ended = max(seconds(record["end_time"]), began)
         else:
-            ended = began if started is None else began + ran
+            ended = began + ran
     key = (record["cluster"], record["job_id"], record["submit_time"])
     return Job(record, key, submitted, started, ended, groups_of(record))
 
@@ -149,6 +151,7 @@ def groups_of(record: dict[str, Any]) -> dict[str, Any]:
     """Each group the job is in; None where what would name it is missing."""
     cluster, user = record["cluster"], record.get("user")
     name, nodes = record.get("job_name"), record.get("node_list")
+    directory = record.get("work_dir")
     account = record.get("account") if record.get("account") is not None else record.get("group")
 
     def named(*parts: Any) -> Any:
@@ -162,6 +165,7 @@ def groups_of(record: dict[str, Any]) -> dict[str, Any]:
         "name": named(user, None if name is None else stem(name)),
         "executable": named(user, record.get("executable")),
         "shape": None if user is None else (cluster, user, size),
+        "directory": named(user, None if directory is None else stem(directory)),
         "partition": named(record.get("partition")),
         "node": named(None if nodes is None else first_node(nodes)),
     }
@@ -264,9 +268,14 @@ def look_back(job: Job, log: Sequence[Job], now: float, elapsed: float | None) -
     A later row has seen the job enter the queue, behind those of its second that come before it.
     """
     at = min(now, job.submitted)
-    earlier = [other for other in log if other.submitted < at]
-    if elapsed is not None and job.submitted < now:
-        earlier += [o for o in log if o.submitted == job.submitted and o.key < job.key]
+    behind = elapsed is not None and job.submitted < now
+
+    def seen_until(other: Job, what: int) -> bool:
+        when = (other.submitted, other.started, other.ended)[what]
+        ahead = behind and what == SUBMITTED and other.key < job.key
+        return when is not None and (when < at or (when == at and ahead))
+
+    earlier = [other for other in log if seen_until(other, SUBMITTED)]
     values = {}
     for label in LOOKED_BACK:
         group = job.groups[label]
@@ -285,8 +294,61 @@ def look_back(job: Job, log: Sequence[Job], now: float, elapsed: float | None) -
             f"{label}_memory_change": memory - size(last, "req_memory_mb"),
             f"{label}_cpus_unusual": cpus - slow_average(size(o, "req_cpus") for o in past),
             f"{label}_limit_unusual": limit - slow_average(size(o, "time_limit_s") for o in past),
+            f"{label}_retry_unchanged": retry_unchanged(job, last, log, seen_until, label),
         }
-    return values
+    return values | of_largest(job, log, seen_until) | likeness(job, earlier)
+
+
+def retry_unchanged(
+    job: Job, last: Job | None, log: Sequence[Job], seen: Seen, label: str
+) -> float:
+    """Whether the same is asked for again, if the last one to end failed."""
+    alike = (o for o in log if o.groups[label] == job.groups[label])
+    over = in_order((o for o in alike if o.counts and seen(o, ENDED)), lambda o: o.ended)
+    if last is None or not over or not over[-1].failed:
+        return UNKNOWN
+    asked = ("req_cpus", "time_limit_s", "req_memory_mb")
+    return float(all(job.fields.get(name) == last.fields.get(name) for name in asked))
+
+
+def of_largest(job: Job, log: Sequence[Job], seen: Seen) -> dict[str, float]:
+    """The request against the largest that started in the partition, or on the cluster."""
+    label = "partition" if job.groups["partition"] is not None else "cluster"
+    others = [o for o in log if o.groups[label] == job.groups[label] and seen(o, STARTED)]
+    found = {}
+    for name, size in sizes(job).items():
+        past = [sizes(o)[name] for o in others if not math.isnan(sizes(o)[name])]
+        found[f"partition_{name}_of_largest"] = ratio(size, max(past)) if past else UNKNOWN
+    return found
+
+
+def sizes(job: Job) -> dict[str, float]:
+    cpus, memory = job.number("req_cpus"), job.number("req_memory_mb")
+    nodes = job.number("req_nodes")
+    return {
+        "cpus": cpus,
+        "limit": job.number("time_limit_s"),
+        "memory": memory,
+        "node_cpus": ratio(cpus, nodes),
+        "node_memory": ratio(memory, nodes),
+    }
+
+
+def likeness(job: Job, earlier: Sequence[Job]) -> dict[str, float]:
+    """How many of the first eight directories of two paths are the same, of the longer one's."""
+    mine = [
+        o
+        for o in earlier
+        if o.groups["user"] is not None and o.groups["user"] == job.groups["user"]
+    ]
+    last = in_order(mine, lambda other: other.submitted)[-1:]
+    paths = [
+        [p for p in (j.fields.get("work_dir") or "").split("/") if p][:8] for j in (job, *last)
+    ]
+    if len(paths) < 2 or not all(paths):
+        return {"directory_likeness": UNKNOWN}
+    common = takewhile(lambda pair: pair[0] == pair[1], zip(*paths, strict=False))
+    return {"directory_likeness": len(list(common)) / max(map(len, paths))}
 
 
 def size(job: Job | None, name: str) -> float:
@@ -298,9 +360,10 @@ def size(job: Job | None, name: str) -> float:
 
 def history(job: Job, log: Sequence[Job], now: float, elapsed: float | None) -> dict[str, float]:
     values: dict[str, float] = {}
-    rates: dict[str, float] = {}
+    # What is expected of all jobs of a group, of those that started, of those that ran as long.
+    rates: dict[str, tuple[float, float, float]] = {}
     for label in LABELS:
-        expected = rates[LARGER[label]] if label in LARGER else FIRST_GUESS
+        expected = rates[LARGER[label]] if label in LARGER else (FIRST_GUESS,) * 3
         group = job.groups[label]
         if group is None or (label == "node" and elapsed is None):
             names = [f.name for f in CATALOGUE if f.chapter == "history"]
@@ -311,7 +374,8 @@ def history(job: Job, log: Sequence[Job], now: float, elapsed: float | None) -> 
             others = [other for other in log if other.groups[label] == group]
             statistics = statistics_of(job, others, now, elapsed, expected, on_node=label == "node")
             told = {f"{label}_{name}": value for name, value in statistics.items()}
-            rates[label] = statistics["failure_rate"]
+            kinds = ("failure_rate", "started_failure_rate", "survivor_failure_rate")
+            rates[label] = (statistics[kinds[0]], statistics[kinds[1]], statistics[kinds[2]])
         values |= told
     return values
 
@@ -321,14 +385,15 @@ def statistics_of(
     others: list[Job],
     now: float,
     elapsed: float | None,
-    expected: float,
+    rates: tuple[float, float, float],
     *,
     on_node: bool,
 ) -> dict[str, float]:
-    """What a group has seen strictly before `now`; `expected` is its larger group's failure rate.
+    """What a group has seen strictly before `now`; `rates` are its larger group's failure rates.
 
     A node hears of a job only once it has started there.
     """
+    expected, of_started, of_survivors = rates
     if on_node:
         others = [o for o in others if o.started is not None]
     over = in_order(
@@ -365,7 +430,8 @@ def statistics_of(
         "last_limit_share": last_run.limit_share if last_run else UNKNOWN,
         "early_failure_rate": drawn(len(early), len(over), expected * EARLY_PART),
         "limit_failure_rate": drawn(len(at_limit), len(over), expected * AT_LIMIT_PART),
-        "survivor_failure_rate": survivors(runs, elapsed, expected),
+        "started_failure_rate": survivors(runs, 0, of_started),
+        "survivor_failure_rate": survivors(runs, elapsed, of_survivors),
         "elapsed_unusual": UNKNOWN if elapsed is None else math.log1p(elapsed) - usual,
         "limit_slack": limit - usual,
     }
@@ -396,9 +462,7 @@ def survivors(runs: list[Job], elapsed: float | None, expected: float) -> float:
     """Of those that passed the last mark this job has passed, the share that failed."""
     if elapsed is None:
         return UNKNOWN
-    passed = [mark for mark in (2 * 60, 10 * 60, HOUR, 4 * HOUR) if elapsed >= mark]
-    if not passed:
-        return expected
+    passed = [mark for mark in (0, 2 * 60, 10 * 60, HOUR, 4 * HOUR) if elapsed >= mark]
     alike = [o for o in runs if o.number("elapsed_s") >= passed[-1]]
     return drawn(sum(o.failed for o in alike), len(alike), expected)
 

@@ -59,7 +59,11 @@ _REQUEST: tuple[_Spec, ...] = (
     ("req_memory_mb", ("req_memory_mb",), "Memory asked for in total."),
     ("req_gpus", ("req_gpus",), "GPUs asked for."),
     ("cpus_per_node", ("req_cpus", "req_nodes"), "CPUs asked for on each node."),
-    ("memory_per_cpu_mb", ("req_memory_mb", "req_cpus"), "Memory asked for by CPU."),
+    (
+        "memory_per_cpu_mb",
+        ("req_memory_per_cpu_mb", "req_memory_mb", "req_cpus"),
+        "Memory asked for by CPU.",
+    ),
     ("core_hours_asked", _SIZES, "CPUs times limit: what the job may cost at most."),
     ("limit_past_hour_s", ("time_limit_s",), "What the limit has beyond whole hours."),
     ("limit_past_day_s", ("time_limit_s",), "What the limit has beyond whole days."),
@@ -93,10 +97,23 @@ _LOOK: tuple[_Spec, ...] = (
         ("time_limit_s",),
         "limit against the usual request (logarithm of the ratio)",
     ),
+    (
+        "retry_unchanged",
+        ("req_cpus", "time_limit_s", "req_memory_mb"),
+        "if the last one to end failed, whether the same is asked for as last time,",
+    ),
+)
+
+_OF_LARGEST: tuple[_Spec, ...] = (
+    ("cpus_of_largest", ("req_cpus",), "CPUs"),
+    ("limit_of_largest", ("time_limit_s",), "limit"),
+    ("memory_of_largest", ("req_memory_mb",), "memory"),
+    ("node_cpus_of_largest", ("req_cpus", "req_nodes"), "CPUs a node"),
+    ("node_memory_of_largest", ("req_memory_mb", "req_nodes"), "memory a node"),
 )
 
 _STARTED: tuple[_Spec, ...] = (
-    ("wait_s", ("start_time",), "Time the job waited."),
+    ("wait_s", ("submit_time", "start_time"), "Time the job waited."),
     ("alloc_cpus", ("alloc_cpus",), "CPUs the job got."),
     ("alloc_nodes", ("alloc_nodes",), "Nodes the job got."),
     ("alloc_share", ("alloc_cpus", "req_cpus"), "CPUs it got against those it asked for."),
@@ -112,6 +129,12 @@ _GROUPS: tuple[tuple[str, tuple[str, ...], str, bool], ...] = (
     ("name", ("user", "job_name"), "of the user's jobs of this name, numbers aside", True),
     ("executable", ("user", "executable"), "of the user's jobs of this executable", True),
     ("shape", ("user", *_SIZES), "of the user's jobs of the same CPUs and limit", True),
+    (
+        "directory",
+        ("user", "work_dir"),
+        "of the user's jobs in this directory, numbers aside",
+        True,
+    ),
     ("partition", ("partition",), "in the partition", False),
     ("node", ("node_list",), "on the first of the nodes", False),
 )
@@ -137,10 +160,17 @@ _STATISTICS: tuple[_Spec, ...] = (
     ("last_limit_share", (), "share of the limit used by the last one"),
     ("early_failure_rate", (), "share that failed within two minutes"),
     ("limit_failure_rate", (), "share that failed at the limit"),
+    ("started_failure_rate", (), "share that failed of those that started"),
     ("survivor_failure_rate", ("elapsed_s",), "share that failed of those that ran as long"),
     ("elapsed_unusual", ("elapsed_s",), "run time so far against the usual (logarithm)"),
     ("limit_slack", ("time_limit_s",), "limit against the usual run time (logarithm)"),
 )
+
+# Shares of small groups are drawn to those of the larger group, and so made of its fields too.
+_DRAWN = {
+    "failure_rate", "failure_rate_1d", "failure_rate_14d", "early_failure_rate",
+    "limit_failure_rate", "started_failure_rate", "survivor_failure_rate",
+}  # fmt: skip
 
 # What Standard Workload Format logs carry, as the sources fill it in.
 _SWF_FIELDS = {
@@ -158,13 +188,27 @@ def _all() -> Iterable[Feature]:
         label, fields, of, personal = _GROUPS[group]
         for name, inputs, meaning in _LOOK:
             told = f"At submission, {meaning} {of}."
-            yield Feature(f"{label}_{name}", "retry", (*fields, *inputs), told, personal)
+            yield Feature(f"{label}_{name}", "comparison", (*fields, *inputs), told, personal)
+    for name, inputs, what in _OF_LARGEST:
+        told = f"At submission, {what} against the most that ever started in the partition."
+        yield Feature(f"partition_{name}", "comparison", ("partition", *inputs), told)
+    told = "At submission, share of the path in common with the user's last job."
+    yield Feature("directory_likeness", "comparison", ("user", "work_dir"), told, personal=True)
     for name, inputs, meaning in _STARTED:
         yield Feature(name, "run", inputs, meaning)
-    for label, fields, of, personal in _GROUPS:
+    for group, (label, fields, of, personal) in enumerate(_GROUPS):
         for name, inputs, meaning in _STATISTICS:
             told = f"{meaning[0].upper()}{meaning[1:]}, {of}."
-            yield Feature(f"{label}_{name}", "history", (*fields, *inputs), told, personal)
+            made_of = (*fields, *(_larger(group) if name in _DRAWN else ()), *inputs)
+            yield Feature(
+                f"{label}_{name}", "history", tuple(dict.fromkeys(made_of)), told, personal
+            )
+
+
+def _larger(group: int) -> Iterable[str]:
+    """The fields that name the larger groups of a group."""
+    while (group := L.PARENTS[group]) >= 0:
+        yield from _GROUPS[group][1]
 
 
 CATALOGUE: tuple[Feature, ...] = tuple(_all())

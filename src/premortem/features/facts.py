@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +15,7 @@ import polars as pl
 
 from premortem.features import layout as L
 from premortem.jobs.frame import SCHEMA
-from premortem.jobs.names import name_stem
+from premortem.jobs.names import name_stem, stem
 from premortem.jobs.outcomes import Cause
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -25,7 +26,7 @@ INPUTS: tuple[str, ...] = (
     "partition", "job_name", "executable", "req_nodes", "req_cpus", "req_tasks",
     "req_memory_per_node_mb", "req_memory_per_cpu_mb", "req_memory_mb", "time_limit_s",
     "time_unlimited", "req_gpus", "dependency", "priority", "array_job_id", "alloc_nodes",
-    "alloc_cpus", "node_list", "elapsed_s", "max_rss_mb",
+    "alloc_cpus", "node_list", "elapsed_s", "max_rss_mb", "work_dir",
 )  # fmt: skip
 
 _SEPARATOR = "\x1f"
@@ -53,18 +54,14 @@ class Facts:
 def facts_of(jobs: pl.DataFrame, *, zone: str) -> Facts:
     """The facts of labelled jobs (`outcome` and `cause` of a label policy); `zone` is the site's.
 
-    A job that ran without a known start, as in logs without wait times, counts as started when it
-    was submitted; its wait stays unknown.
+    A job with an allocation but no known start, as in logs without wait times, counts as started
+    when it was submitted; its wait stays unknown.
     """
     missing = [
         pl.lit(None, SCHEMA[name]).alias(name) for name in INPUTS if name not in jobs.columns
     ]
     known = jobs.lazy().with_columns(missing)
-    started = (
-        pl.col("start_time").is_not_null()
-        | pl.col("alloc_cpus").is_not_null()
-        | (pl.col("elapsed_s").fill_null(0) > 0)
-    )
+    started = pl.col("start_time").is_not_null() | pl.col("alloc_cpus").is_not_null()
     begun = pl.coalesce(_seconds("start_time"), _seconds("submit_time"))
     over = pl.col("outcome") != "unfinished"
     times = (
@@ -76,15 +73,20 @@ def facts_of(jobs: pl.DataFrame, *, zone: str) -> Facts:
             ran=pl.col("elapsed_s").fill_null(0),
             over=over,
         )
-        .with_columns(ended=pl.coalesce("ended", pl.col("started") + pl.col("ran"), "submitted"))
+        .with_columns(
+            ended=pl.coalesce("ended", pl.coalesce("started", "submitted") + pl.col("ran"))
+        )
         .with_columns(
             ended=pl.when("over").then(pl.max_horizontal("ended", "started", "submitted"))
         )
     )
     collected = times.collect()
     order = known.select(pl.struct("cluster", "job_id", "submit_time").rank("ordinal")).collect()
+    values = np.empty((jobs.height, L.FACTS))
+    values[:, : L.PATH] = known.select(_values(started, zone)).collect().to_numpy()
+    values[:, L.PATH :] = _paths(known.select("work_dir").collect().to_series())
     return Facts(
-        values=known.select(_values(started, zone)).collect().to_numpy(order="c"),
+        values=values,
         names=known.select(_names()).collect(),
         submitted=collected["submitted"].to_numpy(),
         started=collected["started"].to_numpy(),
@@ -126,8 +128,32 @@ def _values(started: pl.Expr, zone: str) -> list[pl.Expr]:
     }
     return [
         columns[place].cast(pl.Float64).fill_null(float("nan")).alias(str(place))
-        for place in range(L.FACTS)
+        for place in range(L.PATH)
     ]
+
+
+def _paths(directories: pl.Series) -> Array:
+    """The parts of each directory as numbers; each directory is looked at once."""
+    found = np.full((len(directories), L.PATH_DEPTH), np.nan)
+    distinct = directories.drop_nulls().unique()
+    if len(distinct):
+        known = directories.is_not_null().to_numpy()
+        table = np.array([_path(directory) for directory in distinct])
+        places = directories.drop_nulls().replace_strict(
+            distinct, range(len(distinct)), return_dtype=pl.Int64
+        )
+        found[known] = table[places.to_numpy()]
+    return found
+
+
+def _path(directory: str) -> list[float]:
+    """One number for each beginning of a path: paths that begin alike begin with like numbers."""
+    parts = [part for part in directory.split("/") if part][: L.PATH_DEPTH]
+    so_far, found = 0, []
+    for part in parts:
+        so_far = zlib.crc32(f"/{part}".encode(errors="replace"), so_far)
+        found.append(float(so_far))
+    return found + [float("nan")] * (L.PATH_DEPTH - len(parts))
 
 
 def _names() -> list[pl.Expr]:
@@ -142,6 +168,7 @@ def _names() -> list[pl.Expr]:
         L.NAME: joined("user", name_stem(pl.col("job_name"))),
         L.EXECUTABLE: joined("user", "executable"),
         L.SHAPE: joined("user", *shape),
+        L.DIRECTORY: joined("user", name_stem(pl.col("work_dir"))),
         L.PARTITION: joined("partition"),
         L.NODE: joined(_first_node()),
     }
@@ -188,17 +215,13 @@ def facts_of_one(job: Mapping[str, Any], *, zone: str) -> tuple[Array, list[str 
         L.CAUSE: _CAUSES.get(told("cause") or "", 0.0),
         L.MEMORY_SHARE: _ratio(told("max_rss_mb"), per_task),
     }
-    row = np.array([_float(values[place]) for place in range(L.FACTS)])
-    return row, _names_of_one(job)
+    row = [_float(values[place]) for place in range(L.PATH)] + _path(told("work_dir") or "")
+    return np.array(row), _names_of_one(job)
 
 
 def has_started(job: Mapping[str, Any]) -> bool:
-    """Whether a job has run, with or without a known start."""
-    return (
-        job.get("start_time") is not None
-        or job.get("alloc_cpus") is not None
-        or (job.get("elapsed_s") or 0) > 0
-    )
+    """Whether a job has started, with or without a known time of it."""
+    return job.get("start_time") is not None or job.get("alloc_cpus") is not None
 
 
 def _names_of_one(job: Mapping[str, Any]) -> list[str | None]:
@@ -208,7 +231,7 @@ def _names_of_one(job: Mapping[str, Any]) -> list[str | None]:
         known = [told("cluster"), *parts]
         return None if None in known else _SEPARATOR.join(map(str, known))
 
-    name, nodes = told("job_name"), told("node_list")
+    name, directory, nodes = told("job_name"), told("work_dir"), told("node_list")
     first_node = re.match(_FIRST_NODE, nodes) if nodes else None
     account = told("account") if told("account") is not None else told("group")
     sizes = ["" if told(n) is None else str(told(n)) for n in ("req_cpus", "time_limit_s")]
@@ -216,9 +239,10 @@ def _names_of_one(job: Mapping[str, Any]) -> list[str | None]:
         L.CLUSTER: told("cluster"),
         L.ACCOUNT: joined(account),
         L.USER: joined(told("user")),
-        L.NAME: joined(told("user"), None if name is None else re.sub(r"[0-9]+", "#", name)),
+        L.NAME: joined(told("user"), None if name is None else stem(name)),
         L.EXECUTABLE: joined(told("user"), told("executable")),
         L.SHAPE: joined(told("user"), *sizes),
+        L.DIRECTORY: joined(told("user"), None if directory is None else stem(directory)),
         L.PARTITION: joined(told("partition")),
         L.NODE: joined(first_node[1] + (first_node[2] or "") if first_node else None),
     }

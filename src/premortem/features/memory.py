@@ -6,6 +6,8 @@ read and write these rows by the places named here.
 
 from __future__ import annotations
 
+from premortem.features import layout
+
 # Counts. Only jobs that completed or failed count as ended.
 SUBMITTED, PENDING, RUNNING, ENDED, FAILED, EARLY_FAILED, FAILED_AT_LIMIT = range(7)
 
@@ -21,16 +23,26 @@ USUAL_ELAPSED, USUAL_LIMIT_SHARE, USUAL_MEMORY_SHARE, USUAL_CPUS, USUAL_LIMIT = 
 ELAPSED_SEEN, LIMIT_SHARE_SEEN, MEMORY_SHARE_SEEN, CPUS_SEEN, LIMIT_SEEN = range(30, 35)
 
 # Of the jobs that ran at least so many seconds, how many there were and how many failed.
-SURVIVAL_STEPS = (120.0, 600.0, 3600.0, 14400.0)
-SURVIVED, SURVIVED_FAILED, WIDTH = 35, 39, 43
+SURVIVAL_STEPS = (0.0, 120.0, 600.0, 3600.0, 14400.0)
+SURVIVED, SURVIVED_FAILED = 35, 40
+
+# The largest CPUs, limit, memory, CPUs a node and memory a node of those that started.
+LARGEST = 45
+
+# The last working directory, part by part.
+LAST_PATH = 50
+WIDTH = LAST_PATH + layout.PATH_DEPTH
 
 # What is unknown at first; everything else begins at zero.
-UNKNOWN_AT_FIRST = tuple(range(FADED_AT, USUAL_LIMIT + 1))
+UNKNOWN_AT_FIRST = (*range(FADED_AT, USUAL_LIMIT + 1), *range(LARGEST, WIDTH))
 
 HOUR_HALF_LIFE_S, DAY_HALF_LIFE_S, LONG_HALF_LIFE_S = 3600.0, 86400.0, 14 * 86400.0
 EARLY_S = 120.0
 AT_LIMIT_SHARE = 0.98
 # A slow average weighs a new value by 1/n, but never less than this.
 LEAST_WEIGHT = 0.1
+# The failure rate expected of a cluster of which nothing is known; and of the failures expected
+# anywhere, which part happens early, and which at the limit.
+FIRST_GUESS, EARLY_PART, AT_LIMIT_PART = 0.2, 0.5, 0.2
 # How many jobs' worth of its parent's rate a group starts with.
 PRIOR_WEIGHT = 5.0

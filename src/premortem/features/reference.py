@@ -9,7 +9,7 @@ from premortem.jobs.fields import KnownAt
 _CHAPTERS = {
     "request": "What the job asks for.",
     "calendar": "When it was submitted, by the site's clock.",
-    "retry": "The request beside the one before it, as seen at submission.",
+    "comparison": "The request beside those before it, as seen at submission.",
     "run": "How the job got on so far.",
     "history": "What became of other jobs like it, up to the second before.",
 }

@@ -1,8 +1,12 @@
-"""What a job's name says beyond the numbers in it."""
+"""What a job's name or directory says beyond the numbers in it."""
 
 from __future__ import annotations
 
+import re
+
 import polars as pl
+
+_NUMBERS = "[0-9]+"
 
 
 def name_stem(name: pl.Expr) -> pl.Expr:
@@ -11,4 +15,9 @@ def name_stem(name: pl.Expr) -> pl.Expr:
     >>> pl.select(name_stem(pl.lit("relax_01.v2"))).item()
     'relax_#.v#'
     """
-    return name.str.replace_all("[0-9]+", "#")
+    return name.str.replace_all(_NUMBERS, "#")
+
+
+def stem(name: str) -> str:
+    """The same of a single name."""
+    return re.sub(_NUMBERS, "#", name)

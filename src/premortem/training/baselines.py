@@ -12,6 +12,7 @@ import numpy as np
 from premortem.features.catalogue import CATALOGUE, FeatureSet
 from premortem.models.port import Array, Classifier
 
+BASELINES = ("majority", "user_last_outcome", "user_name_rate", "xgboost_request")
 _PLACES = {feature.name: place for place, feature in enumerate(CATALOGUE)}
 
 
@@ -68,9 +69,10 @@ def baselines(features: FeatureSet, make_model: Callable[[], Classifier]) -> dic
     rates = ("name", "executable", "user", "cluster")
     pairs = zip(features.places, features.features, strict=True)
     request = [place for place, feature in pairs if feature.chapter == "request"]
-    return {
-        "majority": Majority(),
-        "user_last_outcome": FirstKnown([_PLACES["user_last_outcome"]]),
-        "user_name_rate": FirstKnown([_PLACES[f"{g}_failure_rate"] for g in rates]),
-        "xgboost_request": OnColumns(make_model(), request),
-    }
+    found = (
+        Majority(),
+        FirstKnown([_PLACES["user_last_outcome"]]),
+        FirstKnown([_PLACES[f"{g}_failure_rate"] for g in rates]),
+        OnColumns(make_model(), request),
+    )
+    return dict(zip(BASELINES, found, strict=True))

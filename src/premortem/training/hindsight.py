@@ -7,6 +7,12 @@ import polars as pl
 from premortem.jobs.frame import SCHEMA
 from premortem.models.port import Array
 
+# What is told of each job, in order.
+HINDSIGHT = (
+    "elapsed_s", "cpu_total_s", "cpu_share", "limit_share", "wait_s", "alloc_cpus", "max_rss_mb",
+    "memory_share",
+)  # fmt: skip
+
 _INPUTS = (
     "submit_time", "start_time", "elapsed_s", "cpu_total_s", "alloc_cpus", "time_limit_s",
     "max_rss_mb", "req_memory_per_cpu_mb", "req_memory_per_node_mb", "req_memory_mb",
@@ -14,7 +20,7 @@ _INPUTS = (
 
 
 def hindsight(jobs: pl.DataFrame) -> Array:
-    """Run time, CPU time, memory and wait of each job, and their ratios to what was asked for.
+    """Run time, CPU time, memory and wait of each job, and their ratios: a column by name.
 
     A model that is shown these knows the answer, or nearly: never use them to predict.
     """
@@ -32,7 +38,6 @@ def hindsight(jobs: pl.DataFrame) -> Array:
         "memory_share": pl.col("max_rss_mb") / asked_mb,
     }
     found = jobs.with_columns(missing).select(
-        column.cast(pl.Float32).fill_null(float("nan")).alias(name)
-        for name, column in columns.items()
+        columns[name].cast(pl.Float32).fill_null(float("nan")).alias(name) for name in HINDSIGHT
     )
     return found.to_numpy()

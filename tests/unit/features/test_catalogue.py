@@ -42,7 +42,7 @@ class TestFeatures:
         [
             ("request", layout.REQUEST_AT, layout.CALENDAR_AT - layout.REQUEST_AT),
             ("calendar", layout.CALENDAR_AT, layout.LOOK_AT - layout.CALENDAR_AT),
-            ("retry", layout.LOOK_AT, layout.KEPT),
+            ("comparison", layout.LOOK_AT, layout.KEPT),
             ("run", layout.STARTED_AT, layout.GROUPS_AT - layout.STARTED_AT),
             ("history", layout.GROUPS_AT, layout.GROUPS * layout.GROUP_WIDTH),
         ],

@@ -81,15 +81,15 @@ class TestStart:
         assert found.values[0, layout.STARTED] == 1
         assert found.values[0, layout.WAITED] == 90
 
-    @pytest.mark.parametrize("trace", [{"alloc_cpus": 4}, {"elapsed_s": 3}, {"alloc_cpus": 0}])
-    def test_a_trace_of_a_run_without_a_start_counts_as_started_at_submission(self, trace):
+    @pytest.mark.parametrize("trace", [{"alloc_cpus": 4}, {"alloc_cpus": 0}])
+    def test_an_allocation_without_a_start_counts_as_started_at_submission(self, trace):
         found = facts(end_time=after(100), **trace)
         assert found.started[0] == SECOND
         assert found.values[0, layout.STARTED] == 1
         assert np.isnan(found.values[0, layout.WAITED])
 
-    @pytest.mark.parametrize("trace", [{}, {"elapsed_s": 0}, {"node_list": "n1"}])
-    def test_without_a_trace_it_never_started(self, trace):
+    @pytest.mark.parametrize("trace", [{}, {"elapsed_s": 0}, {"node_list": "n1"}, {"elapsed_s": 3}])
+    def test_without_either_it_never_started(self, trace):
         found = facts(state="CANCELLED", end_time=after(100), **trace)
         assert np.isnan(found.started[0])
         assert found.values[0, layout.STARTED] == 0

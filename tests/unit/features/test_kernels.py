@@ -1,6 +1,7 @@
 """The compiled calendar against Python's own, and the compiled code kept from run to run."""
 
 import os
+import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -11,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from premortem.features import kernels, layout
+from premortem.features import kernels, layout, recall
 from premortem.features.points import SUBMIT
 from premortem.features.replay import Replay
 
@@ -19,7 +20,7 @@ from premortem.features.replay import Replay
 def calendar(time):
     """What the kernels make of a local time: hour, weekday, month, quarter and week."""
     row = np.full(layout.ROW_WIDTH, np.nan)
-    kernels._calendar((time - datetime(1970, 1, 1)) / timedelta(seconds=1), row)
+    recall._calendar((time - datetime(1970, 1, 1)) / timedelta(seconds=1), row)
     return tuple(row[layout.CALENDAR_AT : layout.LOOK_AT].astype(int).tolist())
 
 
@@ -60,7 +61,7 @@ class TestCalendar:
 
     def test_of_no_time_nothing_is_known(self):
         row = np.zeros(layout.ROW_WIDTH)
-        kernels._calendar(np.nan, row)
+        recall._calendar(np.nan, row)
         assert np.isnan(row[layout.CALENDAR_AT : layout.LOOK_AT]).all()
 
 
@@ -68,8 +69,8 @@ class TestCompiledCode:
     def test_it_is_kept_for_the_next_start(self):
         play()
         kept = Path(kernels.run.stats.cache_path)
-        assert list(kept.glob("kernels.run-*.nbi"))
-        assert list(kept.glob("kernels.run-*.nbc"))
+        assert list(kept.glob("kernels.*run-*.nbi"))
+        assert list(kept.glob("kernels.*run-*.nbc"))
 
     def test_the_next_start_compiles_nothing(self):
         play()
@@ -89,6 +90,34 @@ class TestCompiledCode:
         hits, misses = map(int, told.split())
         assert hits > 0
         assert misses == 0
+
+    def test_a_change_of_any_file_it_is_made_of_is_noticed(self, tmp_path):
+        package = tmp_path / "premortem"
+        shutil.copytree(
+            Path(kernels.__file__).parents[1], package, ignore=shutil.ignore_patterns("__pycache__")
+        )
+        environment = {
+            "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(__file__).parent), *sys.path])
+        }
+
+        def first_guess():
+            command = [sys.executable, "-c", FIRST_GUESS]
+            return float(
+                subprocess.check_output(command, text=True, env={**os.environ, **environment})
+            )
+
+        assert first_guess() == pytest.approx(0.2)
+        places = package / "features" / "memory.py"
+        places.write_text(places.read_text().replace("= 0.2, 0.5, 0.2", "= 0.3, 0.5, 0.2"))
+        assert first_guess() == pytest.approx(0.3)
+
+
+FIRST_GUESS = """
+from test_kernels import play
+from premortem.features.catalogue import CATALOGUE
+names = [feature.name for feature in CATALOGUE]
+print(play().values[0, names.index("cluster_failure_rate")])
+"""
 
 
 def play():

@@ -61,7 +61,7 @@ class TestBatch:
         assert feature(rows, 1, "user_cpus_change") == 0
 
     def test_jobs_without_wait_times_know_the_request_before_them(self):
-        runs = [job(n, 60 * n, state="COMPLETED", elapsed_s=30) for n in (1, 2)]
+        runs = [job(n, 60 * n, state="COMPLETED", elapsed_s=30, alloc_cpus=1) for n in (1, 2)]
         rows = Replay().rows(log(*runs), START)
         assert feature(rows, 1, "user_since_submit_s") == 60
 

@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from premortem.apps.cli.exits import exit_code
+from premortem.apps.cli.logs import (
+    ClusterName,
+    Delimiter,
+    FamilyName,
+    FileFormat,
+    Head,
+    Logs,
+    Mapping,
+    Points,
+    SacctColumns,
+    StatusColumn,
+    Trees,
+    Zone,
+    parsed_points,
+    read_logs,
+    reading,
+)
 from premortem.apps.cli.options import AsJson, Invocation
+from premortem.apps.cli.progress import Status
 from premortem.errors import PremortemError
 from premortem.jobs.outcomes import Cause
-from premortem.sources.formats import SwfStatus
+from premortem.sources.formats import Format, SwfStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from premortem.features.points import Point
     from premortem.operations.reading import Log
@@ -68,19 +86,25 @@ def add_to(app: typer.Typer) -> None:
 
 def bench(
     context: typer.Context,
-    logs: Annotated[list[str], typer.Argument(metavar="LOG...", help="Job logs, or - .")],
-    points: Annotated[
-        str | None,
+    logs: Logs,
+    points: Points = None,
+    models: Annotated[
+        list[str] | None,
         typer.Option(
-            metavar="LIST",
-            help="Moments to predict at; submit,start,running@2min,running@10min,running@1h,posthoc"
-            " by default.",
+            "--model",
+            metavar="NAME",
+            help="Only this model or baseline; repeatable. xgboost, majority, user_last_outcome, "
+            "user_name_rate, xgboost_request.",
         ),
     ] = None,
-    family: Annotated[
-        Literal["generic", "restricted", "swf"],
-        typer.Option(help="Features to use: all, none about the user, or what SWF logs carry."),
-    ] = "generic",
+    family: FamilyName = "generic",
+    label_policy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Settings file whose labels are used here, as in docs/labels.md.",
+        ),
+    ] = None,
     ignore: Annotated[
         list[Cause] | None,
         typer.Option(help="Leave out jobs that failed in this way; repeatable."),
@@ -99,25 +123,15 @@ def bench(
     seed: Annotated[
         int, typer.Option(min=0, max=2**31 - 1, help="Another seed, another model.")
     ] = 0,
-    trees: Annotated[int, typer.Option(min=1, max=100_000, help="Trees in the model.")] = 400,
-    head: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Only the first N jobs of each log.")
-    ] = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(metavar="LIST", help="What was given to sacct's --format, without header."),
-    ] = None,
-    mapping: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Mapping of a table's columns, or a preset's name."),
-    ] = None,
-    zone: Annotated[
-        str | None,
-        typer.Option(metavar="ZONE", help="Time zone of the site, such as Europe/Berlin."),
-    ] = None,
-    swf_status: Annotated[
-        SwfStatus, typer.Option(help="What an SWF log's status column holds.")
-    ] = SwfStatus.AUTO,
+    trees: Trees = 400,
+    head: Head = None,
+    format: FileFormat = Format.AUTO,
+    columns: SacctColumns = None,
+    delimiter: Delimiter = None,
+    mapping: Mapping = None,
+    cluster: ClusterName = None,
+    zone: Zone = None,
+    swf_status: StatusColumn = SwfStatus.AUTO,
     html: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write a page with curves, to be kept.")
     ] = None,
@@ -126,52 +140,40 @@ def bench(
     """Measure and print; the exit code is not 0 only if no log gave any number."""
     from premortem.apps.cli import render
     from premortem.features.catalogue import Family
-    from premortem.features.points import DEFAULT_POINTS, parse_point
-    from premortem.jobs.spellings import require_zone
-    from premortem.operations.reading import read_log
-    from premortem.sources.detection import ReadOptions
-    from premortem.sources.port import Context
+    from premortem.features.points import DEFAULT_POINTS
+    from premortem.settings import load_settings
     from premortem.training.benchmark import benchmark_log
 
     invocation: Invocation = context.obj
     settings = invocation.settings().values
-    zone = require_zone(zone) if zone else settings.zone
-    policy = settings.labels.policy()
+    how = reading(
+        settings, format=format, columns=columns, delimiter=delimiter, mapping=mapping,
+        cluster=cluster, zone=zone, swf_status=swf_status,
+    )  # fmt: skip
+    chosen = load_settings(label_policy, environment={}).values if label_policy else settings
+    policy = chosen.labels.policy()
     policy = replace(policy, ignored=policy.ignored | frozenset(ignore or ()))
-    wanted = [parse_point(name.strip()) for name in points.split(",")] if points else DEFAULT_POINTS
-    options = ReadOptions(
-        columns=[name for name in columns.split(",") if name.strip()] if columns else None,
-        mapping=mapping,
-        swf_status=swf_status,
-    )
+    wanted = parsed_points(points, DEFAULT_POINTS)
     results: list[LogResults] = []
     problems: list[PremortemError] = []
-    with _Status() as status:
-        for path in logs:
-            try:
-                status.tell(f"{path}: reading")
-                where = Context(fallback_cluster=settings.cluster, zone=zone)
-                log = read_log(path, options=options, context=where)
-            except PremortemError as error:
-                problems.append(error)
-                _say(f"premortem: {error}")
-                continue
-            _tell_of_reading(log, path)
+    with Status() as status:
+        for path, log in read_logs(logs, how, status, problems, head=head):
             found = benchmark_log(
-                log.jobs.head(head) if head else log.jobs,
+                log.jobs,
                 points=wanted, policy=policy, seed=seed, folds=folds, family=Family(family),
-                zone=zone, quantile=quantile, trees=trees,
+                zone=how.context.zone, quantile=quantile, trees=trees, models=models,
                 progress=status.under(path),
             )  # fmt: skip
-            results.append(LogResults(log if not head else _cut(log, head), found))
+            results.append(LogResults(log, found))
     manifest = {
         "logs": [{"log": r.log.name, "sha256": r.log.sha256} for r in results],
         "versions": _versions(),
         "seed": seed,
         "settings": {
             "points": _names(wanted), "family": family, "folds": folds, "quantile": quantile,
-            "trees": trees, "head": head, "zone": zone, "swf_status": str(swf_status),
-            "columns": columns, "mapping": mapping,
+            "trees": trees, "models": models, "head": head, "format": str(format),
+            "columns": columns, "delimiter": delimiter, "mapping": mapping,
+            "cluster": cluster, "zone": how.context.zone, "swf_status": str(swf_status),
             "labels": {
                 "ignored": sorted(policy.ignored), "completed": sorted(policy.completed),
                 "exit_codes": {str(c): str(why) for c, why in policy.exit_codes.items()},
@@ -186,56 +188,6 @@ def bench(
         _write_page(html, results, manifest)
     if not any(one.useful for one in results):
         raise typer.Exit(exit_code(problems[0]) if problems and not results else 1)
-
-
-class _Status:
-    """What is being done, on standard error where that is a terminal."""
-
-    def __enter__(self) -> _Status:
-        from premortem.apps.cli.render import console
-
-        output = console(error=True)
-        self._status = output.status("") if output.is_terminal else None
-        if self._status:
-            self._status.start()
-        return self
-
-    def tell(self, text: str) -> None:
-        from rich.text import Text
-
-        from premortem.apps.cli.render import printable
-
-        if self._status:
-            self._status.update(Text(printable(text)))
-
-    def under(self, path: str) -> Callable[[str], None]:
-        return lambda text: self.tell(f"{path}: {text}")
-
-    def __exit__(self, *error: object) -> None:
-        if self._status:
-            self._status.stop()
-
-
-def _say(text: str) -> None:
-    from premortem.apps.cli.render import printable_lines
-
-    typer.echo(printable_lines(text), err=True)
-
-
-def _tell_of_reading(log: Log, path: str) -> None:
-    for note in log.notes:
-        _say(f"note: {path}: {note}")
-    if log.problem:
-        _say(f"premortem: {log.problem}; what came before it is used")
-    if log.rejected:
-        _say(
-            f"note: {path}: {log.rejected} records were set aside; load the log, and "
-            "'premortem rejects' shows which and why"
-        )
-
-
-def _cut(log: Log, head: int) -> Log:
-    return replace(log, jobs=log.jobs.head(head))
 
 
 def _names(points: Sequence[Point]) -> list[str]:

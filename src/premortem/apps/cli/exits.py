@@ -25,9 +25,9 @@ INTERNAL = 70
 
 MEANINGS = """\
 Exit codes: 0 done, also when some records were set aside · 1 nothing useful could be done with
-what was given · 2 wrong option · 3 no such job, file or store · 4 clash with what is there, such
-as a store of a newer version · 5 not available now, try again · 6 an extra is not installed ·
-70 a fault in premortem itself · 130 interrupted.
+what was given, or an audit found a leak · 2 wrong option · 3 no such job, file or store · 4 clash
+with what is there, such as a store of a newer version · 5 not available now, try again · 6 an extra
+is not installed · 70 a fault in premortem itself · 130 interrupted.
 """
 
 

@@ -7,6 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from premortem.apps.cli.exits import exit_code
+from premortem.apps.cli.logs import (
+    ClusterName,
+    Delimiter,
+    FileFormat,
+    Mapping,
+    SacctColumns,
+    StatusColumn,
+    Zone,
+    reading,
+)
 from premortem.apps.cli.options import AsJson, Invocation, StoreUrl
 from premortem.sources.formats import Format, SwfStatus
 
@@ -41,65 +51,32 @@ def add_to(app: typer.Typer) -> None:
 def load(
     context: typer.Context,
     paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files to load, or - .")],
-    format: Annotated[
-        Format, typer.Option(help="What the files are; told by their content.")
-    ] = Format.AUTO,
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LIST", help="What was given to sacct's --format, for text without header."
-        ),
-    ] = None,
-    delimiter: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TEXT", help="What was given to sacct's --delimiter, if anything was."
-        ),
-    ] = None,
-    mapping: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Mapping of a table's columns, or the name of a preset (nrel)."
-        ),
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Cluster the jobs ran on, whatever the file says."),
-    ] = None,
-    zone: Annotated[
-        str | None,
-        typer.Option(metavar="ZONE", help="Time zone of clock times, such as Europe/Berlin."),
-    ] = None,
-    swf_status: Annotated[
-        SwfStatus, typer.Option(help="What an SWF log's status column holds.")
-    ] = SwfStatus.AUTO,
+    format: FileFormat = Format.AUTO,
+    columns: SacctColumns = None,
+    delimiter: Delimiter = None,
+    mapping: Mapping = None,
+    cluster: ClusterName = None,
+    zone: Zone = None,
+    swf_status: StatusColumn = SwfStatus.AUTO,
     store: StoreUrl = None,
     as_json: AsJson = False,
 ) -> None:
     """Load files and report; the exit code is not 0 only if nothing useful could be done."""
-    from premortem.jobs.spellings import require_zone
     from premortem.operations.loading import load_file
-    from premortem.sources.detection import ReadOptions
-    from premortem.sources.port import Context
 
     invocation: Invocation = context.obj
-    values = invocation.settings().values
-    zone = require_zone(zone) if zone else values.zone
-    options = ReadOptions(
-        format=format,
-        columns=[name for name in columns.split(",") if name.strip()] if columns else None,
-        mapping=mapping,
-        delimiter=delimiter,
-        swf_status=swf_status,
-    )
+    how = reading(
+        invocation.settings().values, format=format, columns=columns, delimiter=delimiter,
+        mapping=mapping, cluster=cluster, zone=zone, swf_status=swf_status,
+    )  # fmt: skip
     reports: list[LoadReport] = []
     with invocation.store(store, read_only=False) as target, _Progress() as progress:
         for path in paths:
             progress.start(path)
-            where = Context(cluster=cluster, fallback_cluster=values.cluster, zone=zone)
-            reports.append(
-                load_file(path, target, options=options, context=where, progress=progress.advance)
+            report = load_file(
+                path, target, options=how.options, context=how.context, progress=progress.advance
             )
+            reports.append(report)
     _tell(reports, as_json=as_json)
     problems = [report.problem for report in reports if report.problem]
     if not any(report.useful for report in reports):
