@@ -38,6 +38,8 @@ check: install
 
 bench: install
 	$(BIN)/python benchmarks/load.py
+	$(BIN)/python benchmarks/replay.py
+	$(BIN)/python benchmarks/score.py
 
 docs: install
 	$(BIN)/python tools/reference.py

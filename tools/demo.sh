@@ -23,6 +23,14 @@ echo
 echo "Loading the same file again changes nothing:"
 run premortem load .demo/sacct.txt
 echo
-echo "The store is in .demo/jobs.db. Next, with your own history:"
+echo "A model learns from the first ten days, and is asked about jobs that came later and failed:"
+export PREMORTEM_REGISTRY_URL=.demo/models
+run premortem train --until 2024-01-11 --trials 3 --points submit,start --html .demo/report.html
+late=$("$BIN/premortem" jobs --since 2024-01-11 --outcome failed --limit 3 --json | "$BIN/python" -c \
+    'import json, sys; print(*(job["job_id"] for job in json.load(sys.stdin)))')
+# shellcheck disable=SC2086
+run premortem predict $late --point start
+echo
+echo "The report of the model is .demo/report.html. The store is in .demo/jobs.db. Next, with your own history:"
 echo "  sacct -aXP -S 2026-01-01 --format=\"\$($BIN/premortem columns)\" | $BIN/premortem load -"
 echo "  $BIN/premortem stats"

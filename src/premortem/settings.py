@@ -47,6 +47,15 @@ class StoreSettings(_Section):
     )
 
 
+class RegistrySettings(_Section):
+    """Where trained models are kept; see docs/registry.md."""
+
+    url: str = Field(
+        default_factory=lambda: f"folder://{platformdirs.user_data_path('premortem') / 'models'}",
+        description="Address of the registry: folder:///path or mlflow+http://host:port/model.",
+    )
+
+
 class LabelSettings(_Section):
     """How the ends of jobs are read; see docs/labels.md."""
 
@@ -83,6 +92,7 @@ class Settings(_Section):
         description="Time zone of clock times in sacct's text; the machine's by default.",
     )
     store: StoreSettings = Field(default_factory=StoreSettings)
+    registry: RegistrySettings = Field(default_factory=RegistrySettings)
     labels: LabelSettings = Field(default_factory=LabelSettings)
 
     @field_validator("zone")

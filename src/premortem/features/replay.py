@@ -80,9 +80,10 @@ class Replay:
         self._waiting: list[_Event] = []
         self._kept: dict[_JobKey, Array] = {}
 
-    def rows(self, jobs: pl.DataFrame, point: Point) -> Rows:
+    def rows(self, jobs: pl.DataFrame, point: Point, *, only: Array | None = None) -> Rows:
         """Play all these labelled jobs from the beginning, and give their rows at the point.
 
+        With `only`, a truth value for each job, the others are played without a row of their own.
         What was played or observed before is forgotten: a log must not become its own past. The
         state is then that after the last of their events, for live use to go on from.
         """
@@ -90,9 +91,9 @@ class Replay:
         facts = facts_of(jobs, zone=self.zone)
         groups = self._groups(facts.names)
         moments = _moments(facts, point)
-        asked = np.flatnonzero(~np.isnan(moments))
+        asked = np.flatnonzero(~np.isnan(moments) & (True if only is None else only))
         kinds, who, when, out = _actions(facts, asked, moments)
-        rows = np.full((len(asked), layout.ROW_WIDTH), np.nan, dtype=np.float32)
+        rows = np.empty((len(asked), layout.ROW_WIDTH), dtype=np.float32)
         kept = np.full((len(facts.values), layout.KEPT), np.nan)
         kernels.run(
             kinds, who, when, out, _elapsed(point), groups, facts.values, kept, self._memory, rows

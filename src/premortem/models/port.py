@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -9,11 +10,22 @@ import numpy as np
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """When the jobs of some rows were submitted and ended, in seconds since 1970."""
+
+    submitted: Array
+    ended: Array
+
+
 class Classifier(Protocol):
     """Learns from rows whose outcome is known (1 failed, 0 completed), and gives others a risk."""
 
-    def fit(self, values: Array, outcomes: Array) -> None:
-        """Learn from these rows; forgets whatever was learned before."""
+    def fit(self, values: Array, outcomes: Array, moments: Moments | None = None) -> None:
+        """Learn from these rows; forgets whatever was learned before.
+
+        `moments` let a model that judges itself do so by later jobs.
+        """
 
     def risk(self, values: Array) -> Array:
         """The probability of failure of each row, whose columns are those of `fit`."""

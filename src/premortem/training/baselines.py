@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from premortem.features.catalogue import CATALOGUE, FeatureSet
-from premortem.models.port import Array, Classifier
+from premortem.models.port import Array, Classifier, Moments
 
 BASELINES = ("majority", "user_last_outcome", "user_name_rate", "xgboost_request")
 _PLACES = {feature.name: place for place, feature in enumerate(CATALOGUE)}
@@ -19,7 +19,7 @@ _PLACES = {feature.name: place for place, feature in enumerate(CATALOGUE)}
 class Majority:
     """The same risk for every job: the share of failures in training."""
 
-    def fit(self, values: Array, outcomes: Array) -> None:
+    def fit(self, values: Array, outcomes: Array, moments: Moments | None = None) -> None:
         """Learn the share of failures."""
         self._share = float(np.mean(outcomes))
 
@@ -47,16 +47,22 @@ class OnColumns:
     """A model that is shown only some of the columns."""
 
     def __init__(self, model: Classifier, places: Sequence[int]) -> None:
-        self._model = model
+        self.model = model
         self._places = list(places)
 
-    def fit(self, values: Array, outcomes: Array) -> None:
+    @property
+    def judged(self) -> tuple[Array, Array] | None:
+        """Outcomes and risks of later jobs that the model judged itself by, if it did."""
+        found: tuple[Array, Array] | None = getattr(self.model, "judged", None)
+        return found
+
+    def fit(self, values: Array, outcomes: Array, moments: Moments | None = None) -> None:
         """Learn from these columns."""
-        self._model.fit(values[:, self._places], outcomes)
+        self.model.fit(values[:, self._places], outcomes, moments)
 
     def risk(self, values: Array) -> Array:
         """The model's risk by these columns."""
-        return self._model.risk(values[:, self._places])
+        return self.model.risk(values[:, self._places])
 
 
 def baselines(features: FeatureSet, make_model: Callable[[], Classifier]) -> dict[str, Classifier]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from time import perf_counter
 from typing import Any
 
@@ -17,15 +17,24 @@ from premortem.features.points import DEFAULT_POINTS, SUBMIT, Point
 from premortem.features.replay import Replay
 from premortem.jobs.labels import LabelPolicy
 from premortem.models.boosted import BoostedTrees
-from premortem.models.port import Array, Classifier
+from premortem.models.engines import ENGINES
+from premortem.models.parameters import BOLD, TreeParameters
+from premortem.models.port import Array, Classifier, Moments
 from premortem.training import metrics
 from premortem.training.baselines import BASELINES, OnColumns, baselines
 from premortem.training.hindsight import hindsight
+from premortem.training.imbalance import Balanced, Imbalance
 from premortem.training.metrics import Decided
 from premortem.training.splits import Split, splits, validation
+from premortem.training.tuned import TunedTrees
+from premortem.training.tuning import Budget
 
 MODEL = "xgboost"
-CONTENDERS = (MODEL, *BASELINES)
+# What can be judged, and what is unless something else is asked for.
+TUNED = "tuned"
+CONTENDERS = (*ENGINES, TUNED, *BASELINES)
+USUAL = (MODEL, *BASELINES)
+DEFAULT_TRIALS = Budget().trials
 # With fewer jobs to judge by, or to learn from, a number would say nothing.
 FEWEST_JOBS = 20
 
@@ -34,11 +43,13 @@ FEWEST_JOBS = 20
 class PointResult:
     """How one model did at one point; or, in `message`, why there is nothing to tell.
 
-    `precision` to `accuracy` are at a risk of 0.5, `at_threshold` at the threshold chosen on the
-    last training jobs to end. `fold` is None for the whole test: with several folds, all of their
+    `precision` to `accuracy` are at a risk of 0.5, as are those of the completed jobs in
+    `completed`; `at_threshold` at the threshold chosen on the last training jobs to end, or on what
+    the fold before foretold. `fold` is None for the whole test: with several folds, all of their
     jobs together, each by the model of its fold; the threshold then differs from fold to fold and
-    is None. `fit_seconds` is the time of the final training. `leaks` marks results that use what
-    only the end of a job tells. `curve` holds points (recall, precision).
+    is None. `fit_seconds` is the time of the final
+    training. `leaks` marks results that use what only the end of a job tells. `curve` holds points
+    (recall, precision).
     """
 
     point: str
@@ -52,6 +63,7 @@ class PointResult:
     recall: float | None = None
     f1: float | None = None
     accuracy: float | None = None
+    completed: Decided = Decided()
     threshold: float | None = None
     at_threshold: Decided = Decided()
     ece: float | None = None
@@ -65,8 +77,11 @@ class PointResult:
     def as_dict(self) -> dict[str, Any]:
         """Everything but the curve, as plain values."""
         found = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "curve"}
-        chosen = self.at_threshold
-        return {**found, "at_threshold": {f.name: getattr(chosen, f.name) for f in fields(chosen)}}
+        return {
+            **found,
+            "completed": asdict(self.completed),
+            "at_threshold": asdict(self.at_threshold),
+        }
 
 
 def benchmark_log(
@@ -81,14 +96,18 @@ def benchmark_log(
     quantile: float | None = None,
     trees: int = 400,
     models: Sequence[str] | None = None,
+    imbalance: Sequence[Imbalance] = (),
+    trials: int = DEFAULT_TRIALS,
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[PointResult]:
     """The results for one log's jobs, whatever their order; leaking points come last.
 
     A point that cannot be judged gives one result with a message, and the others are not affected.
     `zone` is the site's, `quantile` where the cut (the first, with folds) is among the times of
-    submission. `models` are the names of those to judge, `CONTENDERS` unless given. `progress` is
-    told what is being done.
+    submission. `models` are the names of those of `CONTENDERS` to judge, `USUAL` unless given;
+    `tuned` searches for its parameters, in so many `trials`. With `imbalance` the default model is
+    also judged by each of these strategies.
+    `progress` is told what is being done.
     """
     unknown = sorted(set(models or ()) - set(CONTENDERS))
     if unknown:
@@ -97,7 +116,7 @@ def benchmark_log(
         )
     labelled = policy.label(jobs)
     facts = facts_of(labelled, zone=zone)
-    outcomes = _outcomes(labelled)
+    outcomes = outcomes_of(labelled)
     cuts = splits(facts.submitted, folds=folds, quantile=quantile)
     results: list[PointResult] = []
     for point in sorted(dict.fromkeys(points), key=lambda point: point.leaks):
@@ -118,10 +137,15 @@ def benchmark_log(
             contenders = {MODEL: _bold_trees(trees, seed)}
         else:
             contenders = {
-                MODEL: OnColumns(_trees(trees, seed), features.places),
-                **baselines(features, lambda: _trees(trees, seed)),
+                name: OnColumns(_trees(trees, seed, name), features.places) for name in ENGINES
             }
-            contenders = {n: c for n, c in contenders.items() if not models or n in models}
+            tuned = TunedTrees(budget=Budget(trials), seed=seed)
+            contenders[TUNED] = OnColumns(tuned, features.places)
+            contenders |= baselines(features, lambda: _trees(trees, seed))
+            contenders = {n: c for n, c in contenders.items() if n in (models or USUAL)}
+            for strategy in imbalance:
+                learner = Balanced(strategy, lambda: _trees(trees, seed), seed=seed)
+                contenders[f"{MODEL}+{strategy}"] = OnColumns(learner, features.places)
         population = _Population(
             point, values, outcomes[who], facts.submitted[who], facts.ended[who]
         )
@@ -129,23 +153,20 @@ def benchmark_log(
     return results
 
 
-def _outcomes(labelled: pl.DataFrame) -> Array:
+def outcomes_of(labelled: pl.DataFrame) -> Array:
     """1 for jobs that failed, 0 for those that completed, NaN for all others."""
     words = {"completed": 0.0, "failed": 1.0}
     codes = labelled["outcome"].replace_strict(words, default=None, return_dtype=pl.Float64)
     return codes.fill_null(float("nan")).to_numpy()
 
 
-def _trees(trees: int, seed: int) -> BoostedTrees:
-    return BoostedTrees(n_estimators=trees, seed=seed)
+def _trees(trees: int, seed: int, engine: str = MODEL) -> BoostedTrees:
+    return BoostedTrees(TreeParameters(rounds=trees), engine=engine, seed=seed)
 
 
 def _bold_trees(trees: int, seed: int) -> BoostedTrees:
     """For hindsight: how a run that is over relates to its end does not change with time."""
-    return BoostedTrees(
-        n_estimators=trees, learning_rate=0.1, min_child_weight=1, reg_lambda=1, subsample=1,
-        colsample_bytree=1, seed=seed,
-    )  # fmt: skip
+    return BoostedTrees(replace(BOLD, rounds=trees), seed=seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +186,7 @@ class _Scored:
 
     outcomes: Array
     risk: Array
+    ended: Array
     threshold: float | None
     train_jobs: int
     fit_seconds: float
@@ -198,7 +220,8 @@ def _judged(
         for name, contender in contenders.items():
             fold = f", fold {split.fold}" if split.fold else ""
             progress(f"{point}: {name}{fold}")
-            found = _scored(contender, population, training, test)
+            before = scored[name][-1] if scored[name] else None
+            found = _scored(contender, population, split, before)
             scored[name].append(found)
             if split.fold:
                 by_fold.append(_result(point, name, [found], split.fold))
@@ -229,27 +252,51 @@ def _unfit(training: Array, test: Array) -> str | None:
     return None
 
 
-def _scored(model: Classifier, population: _Population, training: Array, test: Array) -> _Scored:
+def _scored(
+    model: Classifier, population: _Population, split: Split, before: _Scored | None
+) -> _Scored:
+    """The model trained for one fold, `before` being what it said in the fold before."""
+    training = split.training(population.submitted, population.ended)
+    test = split.test(population.submitted)
     values, outcomes = population.values[training], population.outcomes[training]
+    moments = Moments(population.submitted[training], population.ended[training])
     threshold: float | None = 0.5
     if not population.point.leaks:
-        threshold = _threshold(model, values, outcomes, population.ended[training])
+        threshold = _known_threshold(before, split) if before else None
+        if threshold is None and not _judges_itself(model):
+            threshold = _threshold(model, values, outcomes, moments)
     begun = perf_counter()
-    model.fit(values, outcomes)
+    model.fit(values, outcomes, moments)
+    if threshold is None and isinstance(model, OnColumns) and model.judged:
+        threshold = metrics.best_f1_threshold(*model.judged)
     fitted = perf_counter()
     risk = model.risk(population.values[test])
     done = perf_counter()
     return _Scored(
-        population.outcomes[test], risk, threshold, len(values), fitted - begun, done - fitted
-    )
+        population.outcomes[test], risk, population.ended[test], threshold, len(values),
+        fitted - begun, done - fitted,
+    )  # fmt: skip
 
 
-def _threshold(model: Classifier, values: Array, outcomes: Array, ended: Array) -> float | None:
+def _judges_itself(model: Classifier) -> bool:
+    return isinstance(model, OnColumns) and isinstance(model.model, TunedTrees)
+
+
+def _known_threshold(before: _Scored, split: Split) -> float | None:
+    """The best threshold for what was foretold in the fold before and is known by the cut."""
+    known = before.ended < split.cut
+    if known.sum() < FEWEST_JOBS:
+        return None
+    return metrics.best_f1_threshold(before.outcomes[known], before.risk[known])
+
+
+def _threshold(model: Classifier, values: Array, outcomes: Array, moments: Moments) -> float | None:
     """The best threshold for the last jobs to end, by a model that has not seen them."""
-    last = validation(ended)
+    last = validation(moments.ended)
     if len(np.unique(outcomes[~last])) < 2:
         return None
-    model.fit(values[~last], outcomes[~last])
+    earlier = Moments(moments.submitted[~last], moments.ended[~last])
+    model.fit(values[~last], outcomes[~last], earlier)
     return metrics.best_f1_threshold(outcomes[last], model.risk(values[last]))
 
 
@@ -277,6 +324,7 @@ def _result(
         recall=at_half.recall,
         f1=at_half.f1,
         accuracy=at_half.accuracy,
+        completed=metrics.decided(1 - outcomes, risk < 0.5),
         threshold=thresholds[0] if len(found) == 1 else None,
         at_threshold=at_threshold,
         ece=metrics.calibration_error(outcomes, risk),

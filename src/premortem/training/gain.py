@@ -20,6 +20,7 @@ from premortem.features.replay import Replay
 from premortem.jobs.labels import LabelPolicy
 from premortem.jobs.outcomes import Outcome
 from premortem.models.boosted import BoostedTrees
+from premortem.models.parameters import TreeParameters
 from premortem.models.port import Array
 from premortem.training import metrics
 from premortem.training.benchmark import benchmark_log
@@ -89,7 +90,7 @@ def gain_of_hindsight(
     def with_fields(name: str, shown: Array) -> Gained:
         progress(f"gain: {name}")
         values = np.hstack([honest, shown])
-        model = BoostedTrees(n_estimators=trees, seed=seed)
+        model = BoostedTrees(TreeParameters(rounds=trees), seed=seed)
         model.fit(values[training], failed[training])
         risk = model.risk(values[test])
         return Gained(

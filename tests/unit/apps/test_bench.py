@@ -105,6 +105,25 @@ class TestOutput:
         restricted = numbers(premortem(*base, "--family", "restricted"))[0]
         assert restricted["auc"] != whole["auc"]
 
+    def test_only_the_models_asked_for(self, premortem: Run, site: Path) -> None:
+        chosen = ("--model", "xgboost_request", "--model", "majority")
+        done = premortem("bench", "site.txt", "--points", "submit,start", "--json", *chosen, *QUICK)
+        found = [(result["point"], result["model"]) for result in numbers(done)]
+        models = ("majority", "xgboost_request")
+        assert found == [(point, model) for point in ("submit", "start") for model in models]
+        assert done.json["manifest"]["settings"]["models"] == ["xgboost_request", "majority"]
+
+    def test_labels_by_a_file_of_their_own(self, premortem: Run, site: Path) -> None:
+        labels = site.parent / "labels.toml"
+        labels.write_text('labels.ignored = ["preempted", "time_limit", "application"]\n')
+        base = ("bench", "site.txt", "--points", "submit", "--model", "majority", "--json", *QUICK)
+        by_file = premortem(*base, "--label-policy", str(labels))
+        by_option = premortem(*base, "--ignore", "time_limit", "--ignore", "application")
+        assert numbers(by_file) == numbers(by_option)
+        assert numbers(by_file) != numbers(premortem(*base))
+        told = by_file.json["manifest"]["settings"]["labels"]["ignored"]
+        assert told == ["application", "preempted", "time_limit"]
+
     def test_progress_stays_off_standard_output(self, premortem: Run, site: Path) -> None:
         json.loads(premortem("bench", "site.txt", "--points", "submit", "--json", *QUICK).out)
 
@@ -179,6 +198,8 @@ class TestBadInput:
             (("--quantile", "1"), 2, "quantile"),
             (("--zone", "Mars/North"), 1, "Mars/North"),
             (("--html", "no/such/folder.html"), 5, "cannot be written"),
+            (("--model", "oracle"), 1, "no such model: oracle; there are xgboost, majority"),
+            (("--label-policy", "no-such.toml"), 3, "there is no settings file no-such.toml"),
         ],
     )
     def test_wrong_options(

@@ -28,6 +28,7 @@ def write(path: Path, text: str) -> Path:
 def test_defaults_need_nothing(home: Path) -> None:
     loaded = load_settings(environment={})
     assert loaded.values.store.url == f"sqlite:///{home / 'data' / 'premortem' / 'jobs.db'}"
+    assert loaded.values.registry.url == f"folder://{home / 'data' / 'premortem' / 'models'}"
     assert loaded.values.labels.policy().ignored == {Cause.PREEMPTED}
     assert {setting.origin for setting in loaded.explained()} == {"default"}
 

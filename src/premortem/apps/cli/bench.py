@@ -93,10 +93,21 @@ def bench(
         typer.Option(
             "--model",
             metavar="NAME",
-            help="Only this model or baseline; repeatable. xgboost, majority, user_last_outcome, "
-            "user_name_rate, xgboost_request.",
+            help="Only this model or baseline; repeatable. xgboost, lightgbm, catboost, tuned, "
+            "majority, user_last_outcome, user_name_rate, xgboost_request.",
         ),
     ] = None,
+    imbalance: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WAY",
+            help="Also judge this way to treat rare failures; repeatable. none, weights, "
+            "oversample, smote, active, or all of them.",
+        ),
+    ] = None,
+    trials: Annotated[
+        int, typer.Option(min=0, max=10_000, metavar="N", help="Trials of the tuned model.")
+    ] = 20,
     family: FamilyName = "generic",
     label_policy: Annotated[
         str | None,
@@ -143,6 +154,7 @@ def bench(
     from premortem.features.points import DEFAULT_POINTS
     from premortem.settings import load_settings
     from premortem.training.benchmark import benchmark_log
+    from premortem.training.imbalance import parsed_strategies
 
     invocation: Invocation = context.obj
     settings = invocation.settings().values
@@ -154,6 +166,7 @@ def bench(
     policy = chosen.labels.policy()
     policy = replace(policy, ignored=policy.ignored | frozenset(ignore or ()))
     wanted = parsed_points(points, DEFAULT_POINTS)
+    strategies = parsed_strategies(imbalance or ())
     results: list[LogResults] = []
     problems: list[PremortemError] = []
     with Status() as status:
@@ -162,6 +175,7 @@ def bench(
                 log.jobs,
                 points=wanted, policy=policy, seed=seed, folds=folds, family=Family(family),
                 zone=how.context.zone, quantile=quantile, trees=trees, models=models,
+                imbalance=strategies, trials=trials,
                 progress=status.under(path),
             )  # fmt: skip
             results.append(LogResults(log, found))
@@ -171,7 +185,8 @@ def bench(
         "seed": seed,
         "settings": {
             "points": _names(wanted), "family": family, "folds": folds, "quantile": quantile,
-            "trees": trees, "models": models, "head": head, "format": str(format),
+            "trees": trees, "models": models, "imbalance": [str(s) for s in strategies],
+            "trials": trials, "head": head, "format": str(format),
             "columns": columns, "delimiter": delimiter, "mapping": mapping,
             "cluster": cluster, "zone": how.context.zone, "swf_status": str(swf_status),
             "labels": {

@@ -9,7 +9,21 @@ from typing import Annotated, NoReturn
 import typer
 
 from premortem import __version__
-from premortem.apps.cli import audit, bench, columns, jobs, load, rejects, settings, show, stats
+from premortem.apps.cli import (
+    audit,
+    bench,
+    columns,
+    jobs,
+    load,
+    models,
+    predict,
+    rejects,
+    settings,
+    show,
+    stats,
+    threshold,
+    train,
+)
 from premortem.apps.cli.exits import INTERNAL, INTERRUPTED, MEANINGS, exit_code
 from premortem.apps.cli.options import Invocation
 from premortem.errors import PremortemError
@@ -22,7 +36,11 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
-for command in (load, jobs, show, stats, bench, audit, rejects, columns, settings):
+_COMMANDS = (
+    load, jobs, show, stats, train, predict, threshold, models, bench, audit, rejects, columns,
+    settings,
+)  # fmt: skip
+for command in _COMMANDS:
     command.add_to(app)
 
 

@@ -1,0 +1,178 @@
+"""From the store's history to a registered model, in use only if it is better than the last."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from premortem import __version__
+from premortem.errors import InvalidInput, NotFound, PremortemError
+from premortem.features.facts import INPUTS
+from premortem.jobs.fields import KEY
+from premortem.jobs.labels import LABEL_INPUTS
+from premortem.prediction.model import Model
+from premortem.registry.port import Registry, Version
+from premortem.stores.port import JobQuery, Store
+from premortem.training import metrics
+from premortem.training.train import Options, Training
+
+CHAMPION, CHALLENGER = "champion", "challenger"
+REPORT = "report.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """The version a training became; `why` tells in a sentence why it is in use, or not."""
+
+    version: Version
+    champion: bool
+    why: str
+
+
+def history(
+    store: Store, *, since: datetime | None = None, until: datetime | None = None
+) -> pl.DataFrame:
+    """The jobs of the store with the fields that training and prediction read."""
+    columns = list(dict.fromkeys((*KEY, *INPUTS, *LABEL_INPUTS)))
+    jobs = store.jobs(JobQuery(since=since, until=until), columns)
+    if jobs.is_empty():
+        raise InvalidInput("the store has no jobs: 'premortem load' brings some")
+    return jobs
+
+
+def register(
+    registry: Registry,
+    training: Training,
+    options: Options,
+    report: Mapping[str, Any],
+    pages: Mapping[str, str] | None = None,
+) -> Registered:
+    """Add a trained model to the registry, as champion if there is none or it is better.
+
+    `pages` are further files to keep with it, by name.
+    """
+    better, why = _is_better(registry, training)
+    with tempfile.TemporaryDirectory() as folder:
+        files = Path(folder)
+        training.model.save(files)
+        (files / REPORT).write_text(json.dumps(report, allow_nan=False), encoding="utf-8")
+        for name, text in (pages or {}).items():
+            (files / name).write_text(text, encoding="utf-8", errors="replace")
+        version = registry.add(
+            files, manifest_of(training, options), alias=CHAMPION if better else CHALLENGER
+        )
+    return Registered(version, better, why)
+
+
+def manifest_of(training: Training, options: Options) -> dict[str, Any]:
+    """What there is to know of a training without opening its files."""
+    submitted = training.labelled["submit_time"]
+    return {
+        "premortem": __version__,
+        "points": list(training.points),
+        "left_out": dict(training.left_out),
+        "features": {name: one.model.fingerprint for name, one in training.points.items()},
+        "family": str(training.model.family),
+        "data": {
+            "jobs": training.labelled.height,
+            "since": _told(submitted.min()),
+            "until": _told(submitted.max()),
+            "judged_since": {
+                name: _told(submitted.gather(one.judged.jobs).min())
+                for name, one in training.points.items()
+                if len(one.judged.jobs)
+            },
+        },
+        "labels": dict(training.model.labels),
+        "engine": options.engine,
+        "imbalance": str(options.imbalance),
+        "seed": options.seed,
+        "parameters": {n: dict(one.model.parameters) for n, one in training.points.items()},
+        "thresholds": {name: one.model.threshold for name, one in training.points.items()},
+        "metrics": {name: _metrics(one.judged) for name, one in training.points.items()},
+    }
+
+
+def load_model(registry: Registry, name: str = CHAMPION) -> tuple[Model, Version]:
+    """The model of a version or alias, its files checked."""
+    try:
+        version = registry.resolve(name)
+    except NotFound as error:
+        if name == CHAMPION and not registry.versions():
+            raise NotFound("there is no model yet: 'premortem train' makes one") from error
+        raise
+    return Model.load(registry.fetch(version)), version
+
+
+def _is_better(registry: Registry, training: Training) -> tuple[bool, str]:
+    """Whether the new model should be in use, by the latest jobs, at the points both have."""
+    try:
+        champion, version = load_model(registry)
+    except NotFound:
+        return True, "it is the first"
+    except PremortemError as error:
+        return True, f"the one in use cannot be loaded any more: {error}"
+    common = [name for name in training.points if name in champion.points]
+    missing = [name for name in champion.points if name not in training.points]
+    if missing or not common:
+        return False, f"it does not predict at {', '.join(missing) or 'the same points'}"
+    seen_until = str(version.manifest.get("data", {}).get("until"))
+    now, before = [], []
+    for name in common:
+        judged = training.points[name].judged
+        mine = metrics.average_precision(judged.outcomes, judged.risk)
+        since = _told(training.labelled["submit_time"].gather(judged.jobs).min())
+        if since and seen_until < since:
+            theirs = _score(champion, name, training)
+        else:
+            theirs = version.manifest.get("metrics", {}).get(name, {}).get("average_precision")
+        if mine is not None and theirs is not None:
+            now.append(mine)
+            before.append(float(theirs))
+    if not now:
+        return False, "the latest jobs cannot tell which is better"
+    mine, theirs = float(np.mean(now)), float(np.mean(before))
+    told = f"average precision {mine:.3f}, that of {version} {theirs:.3f}"
+    return mine >= theirs, told
+
+
+def _score(champion: Model, name: str, training: Training) -> float | None:
+    """How well the model in use would have done on the jobs that judged the new one."""
+    from premortem.features.replay import Replay
+
+    judged = training.points[name].judged
+    point = champion.points[name]
+    only = np.zeros(training.labelled.height, dtype=bool)
+    only[judged.jobs] = True
+    rows = Replay(champion.zone).rows(training.labelled, point.point, only=only)
+    order = np.argsort(judged.jobs)
+    return metrics.average_precision(judged.outcomes[order], point.risk(rows.values))
+
+
+def _metrics(judged: Any) -> dict[str, float | int | None]:
+    at_threshold = metrics.decided(judged.outcomes, judged.risk >= judged.threshold)
+    return {
+        "jobs": len(judged.outcomes),
+        "failure_share": float(judged.outcomes.mean()) if len(judged.outcomes) else None,
+        "average_precision": metrics.average_precision(judged.outcomes, judged.risk),
+        "auc": metrics.auc(judged.outcomes, judged.risk),
+        "ece": metrics.calibration_error(judged.outcomes, judged.risk),
+        "precision": at_threshold.precision,
+        "recall": at_threshold.recall,
+        "f1": at_threshold.f1,
+    }
+
+
+def _told(moment: Any) -> str | None:
+    if moment is None:
+        return None
+    found: datetime = moment
+    return found.astimezone(UTC).isoformat()

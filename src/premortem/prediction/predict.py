@@ -1,0 +1,171 @@
+"""Predictions for jobs: risk, likely cause and reasons, each by what was known at its point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from premortem.errors import InvalidInput
+from premortem.features.catalogue import CATALOGUE
+from premortem.features.points import START, SUBMIT, Point
+from premortem.features.replay import Replay
+from premortem.jobs.labels import LabelPolicy
+from premortem.jobs.outcomes import Cause
+from premortem.jobs.states import STATES, Progress
+from premortem.models.port import Array
+from premortem.prediction.model import Model, PointModel
+from premortem.prediction.reasons import Reason, reasons
+
+_USER_ENDED = [feature.name for feature in CATALOGUE].index("user_ended")
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What is foretold of one job at one point.
+
+    `confidence` is the probability of what is foretold, `cause_share` that of the likely cause if
+    the job fails. `note` tells what the reader should know of how it was made.
+    """
+
+    cluster: str
+    job_id: int
+    submit_time: datetime
+    user: str | None
+    start_time: datetime | None
+    point: str
+    risk: float
+    fails: bool
+    confidence: float
+    cause: str | None = None
+    cause_share: float | None = None
+    reasons: Sequence[Reason] = field(default=())
+    note: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values by name, for JSON."""
+        return {
+            "cluster": self.cluster, "job_id": self.job_id, "submit_time": self.submit_time,
+            "user": self.user, "start_time": self.start_time, "point": self.point,
+            "risk": self.risk, "prediction": "failed" if self.fails else "completed",
+            "confidence": self.confidence, "cause": self.cause, "cause_share": self.cause_share,
+            "reasons": [reason.as_dict() for reason in self.reasons], "note": self.note,
+        }  # fmt: skip
+
+
+def policy_of(model: Model) -> LabelPolicy:
+    """The policy the model's outcomes were read by, and so those of its history must be."""
+    told = model.labels
+    return LabelPolicy(
+        frozenset(map(Cause, told.get("ignored", ()))),
+        frozenset(map(Cause, told.get("completed", ()))),
+        {int(code): Cause(cause) for code, cause in told.get("exit_codes", {}).items()},
+    )
+
+
+def point_for(job: Mapping[str, Any], model: Model, now: datetime) -> Point:
+    """The latest point of the model that the job has reached by now."""
+    started = job.get("start_time")
+    ended = STATES.get(job.get("state") or "") is Progress.ENDED
+    known = [one.point for one in model.points.values()]
+    if started is None:
+        reached = [point for point in known if point == SUBMIT]
+    else:
+        until = job.get("end_time") if ended else now
+        ran = (until - started).total_seconds() if until else 0.0
+        reached = [
+            point for point in known
+            if point in (SUBMIT, START) or (point.after_start_s or 0.0) < ran
+        ]  # fmt: skip
+    if not reached:
+        there = ", ".join(model.points)
+        raise InvalidInput(f"the model predicts at {there} only, which the job has not reached")
+    return max(reached, key=lambda point: (point.known, point.after_start_s or 0.0))
+
+
+def predict(
+    model: Model,
+    history: pl.DataFrame,
+    wanted: Array,
+    *,
+    point: Point | None = None,
+    now: datetime,
+    most_reasons: int = 3,
+    voice: Literal["your", "their"] = "your",
+) -> list[Prediction]:
+    """Predictions for the wanted jobs of a history, in its order.
+
+    `history` is every job the site knows of, the wanted ones included; `wanted` a truth value for
+    each. Without a `point`, each job gets the latest it has reached by `now`. Jobs that never
+    reach the point have no prediction.
+    """
+    labelled = policy_of(model).label(history)
+    places = np.flatnonzero(wanted)
+    records = {int(place): labelled.row(int(place), named=True) for place in places}
+    points = {place: point or point_for(job, model, now) for place, job in records.items()}
+    found: dict[int, Prediction] = {}
+    for one in dict.fromkeys(points.values()):
+        only = np.zeros(labelled.height, dtype=bool)
+        only[[place for place, its in points.items() if its == one]] = True
+        rows = Replay(model.zone).rows(labelled, one, only=only)
+        told = predictions(
+            model.at(one), rows.values, [records[int(place)] for place in rows.jobs],
+            most_reasons=most_reasons, voice=voice,
+        )  # fmt: skip
+        found |= dict(zip(map(int, rows.jobs), told, strict=True))
+    return [found[place] for place in map(int, places) if place in found]
+
+
+def predictions(
+    model: PointModel,
+    rows: Array,
+    jobs: Sequence[Mapping[str, Any]],
+    *,
+    most_reasons: int = 3,
+    voice: Literal["your", "their"] = "your",
+) -> list[Prediction]:
+    """Predictions for rows of the replay, `jobs` being the records they are of."""
+    risk = model.risk(rows)
+    shares = model.cause_shares(rows)
+    causes = list(model.causes)
+    shown = model.trees.shown(rows)
+    effects = model.trees.flat.contributions(shown) if most_reasons else None
+    found = []
+    for at, job in enumerate(jobs):
+        fails = bool(risk[at] >= model.threshold)
+        likely = int(np.argmax(shares[at])) if causes else None
+        why: list[Reason] = []
+        if effects is not None:
+            why = reasons(
+                rows[at], model.trees.columns, effects[at, :-1], job, most=most_reasons, voice=voice
+            )
+        found.append(
+            Prediction(
+                cluster=job["cluster"],
+                job_id=job["job_id"],
+                submit_time=job["submit_time"],
+                user=job.get("user"),
+                start_time=job.get("start_time"),
+                point=model.point.name,
+                risk=float(risk[at]),
+                fails=fails,
+                confidence=float(risk[at] if fails else 1 - risk[at]),
+                cause=None if likely is None else causes[likely],
+                cause_share=None if likely is None else float(shares[at, likely]),
+                reasons=why,
+                note=_note(rows[at], job),
+            )
+        )
+    return found
+
+
+def _note(row: Array, job: Mapping[str, Any]) -> str | None:
+    if job.get("user") is None:
+        return "the user is not known: judged by the request and the cluster"
+    if not row[_USER_ENDED] > 0:
+        return "no job of this user has ended yet: judged by the account and the cluster"
+    return None

@@ -1,0 +1,178 @@
+"""Why a job is thought to fail or not: what the trees found, gathered into a few topics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from premortem.errors import InvalidInput
+from premortem.features.catalogue import CATALOGUE, Feature
+from premortem.features.layout import PARENTS
+from premortem.features.memory import AT_LIMIT_PART, EARLY_PART, FIRST_GUESS, PRIOR_WEIGHT
+from premortem.models.port import Array
+from premortem.prediction.phrases import Tally, Told, Voice
+from premortem.prediction.wording import sentence
+
+# The groups a job is in, in the order of the layout.
+GROUPS = (
+    "cluster", "account", "user", "name", "executable", "shape", "directory", "partition", "node",
+)  # fmt: skip
+_NAMES = [feature.name for feature in CATALOGUE]
+# What is larger is no number of anything in a job.
+_LARGEST = 1e15
+# How far a number may be off that went through 32 bits.
+_ROUNDING = 2.0**-23
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Something that raises the risk of a job (`effect` above 0) or lowers it.
+
+    `effect` is in log odds. `topic` stays the same from version to version, the text may not.
+    `numbers` are the features behind it, the most telling first, without those that are missing.
+    """
+
+    text: str
+    effect: float
+    topic: str
+    numbers: Mapping[str, float]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values by name, for JSON."""
+        return {
+            "text": self.text, "effect": self.effect, "topic": self.topic,
+            "numbers": dict(self.numbers),
+        }  # fmt: skip
+
+
+def reasons(
+    row: Array,
+    columns: Sequence[str],
+    contributions: Array,
+    job: Mapping[str, Any],
+    *,
+    most: int = 3,
+    voice: Voice = "your",
+    least: float = 0.05,
+) -> list[Reason]:
+    """The strongest reasons, at most so many: what raises the risk first, then what lowers it.
+
+    `row` is one of the replay's, in the order of the catalogue; `contributions` are those of the
+    trees' columns in log odds, without the expected value. Topics that add up to less than `least`
+    are left out, so there may be none. `voice` is to whom it is told: the user, or others.
+    """
+    if len(columns) != len(contributions):
+        raise InvalidInput(f"{len(columns)} columns cannot have {len(contributions)} contributions")
+    topics: dict[str, dict[str, float]] = {}
+    for name, contribution in zip(columns, contributions, strict=True):
+        topics.setdefault(_TOPICS[name], {})[name] = float(contribution)
+    effects = {topic: sum(parts.values()) for topic, parts in topics.items()}
+    enough = [topic for topic, effect in effects.items() if abs(effect) >= least]
+    strongest = sorted(enough, key=lambda topic: -abs(effects[topic]))[: max(most, 0)]
+    values = known_values(row)
+    groups = {topic.partition(".")[0] for topic in strongest} & set(GROUPS)
+    tallies = {group: counted for group in groups if (counted := tally(values, group))}
+    found = []
+    for topic in sorted(strongest, key=lambda topic: effects[topic] < 0):
+        effect, parts = effects[topic], topics[topic]
+        features = sorted(parts, key=lambda name: -parts[name] if effect > 0 else parts[name])
+        told = Told(values, tallies, job, features, effect > 0, voice)
+        numbers = {name: values[name] for name in features if name in values}
+        found.append(Reason(sentence(topic, told), effect, topic, numbers))
+    return found
+
+
+def topic_of(feature: Feature) -> str:
+    """The one topic a feature belongs to; a new feature falls into that of its kind.
+
+    >>> [topic_of(f) for f in CATALOGUE if f.name in ("req_gpus", "user_pending", "name_streak")]
+    ['request.gpus', 'user.activity', 'name.outcomes']
+    """
+    if feature.chapter == "request":
+        return f"request.{_first(_REQUEST, feature.name, 'size')}"
+    if feature.chapter == "run":
+        return _first({"progress": ("elapsed", "limit")}, feature.name, "start")
+    group, _, statistic = feature.name.partition("_")
+    if group not in GROUPS:
+        return feature.chapter
+    if feature.chapter == "comparison":
+        return f"{group}.{_first(_COMPARISON, statistic, 'changes')}"
+    return f"{group}.{_first(_HISTORY, statistic, 'outcomes')}"
+
+
+# Which words in a feature's name lead to which topic; the first that fits does.
+_Words = Mapping[str, tuple[str, ...]]
+_REQUEST: _Words = {
+    "memory": ("memory",),
+    "gpus": ("gpu",),
+    "array": ("array", "depends", "priority"),
+    "limit": ("limit", "time"),
+}
+_COMPARISON: _Words = {
+    "activity": ("since",),
+    "largest": ("of_largest",),
+    "likeness": ("likeness",),
+}
+_HISTORY: _Words = {
+    "times": ("elapsed", "usual", "limit_share", "memory_share", "slack"),
+    "activity": ("ended", "ends", "since_end", "since_submit", "pending", "running"),
+}
+
+
+def _first(topics: _Words, name: str, otherwise: str) -> str:
+    fitting = (topic for topic, words in topics.items() if any(word in name for word in words))
+    return next(fitting, otherwise)
+
+
+_TOPICS = {feature.name: topic_of(feature) for feature in CATALOGUE}
+
+
+def known_values(row: Array) -> dict[str, float]:
+    """What a row tells, by feature, without what is missing or no sensible number."""
+    numbers = zip(_NAMES, row.tolist(), strict=True)
+    return {name: number for name, number in numbers if -_LARGEST < number < _LARGEST}
+
+
+def tally(values: Mapping[str, float], group: str) -> Tally | None:
+    """How the jobs of a group ended, out of the shares that were drawn to those of its parent.
+
+    None where the group is not known. A count is given only if the row cannot mean another.
+    """
+    ended = values.get(f"{group}_ended", -1.0)
+    rate = values.get(f"{group}_failure_rate")
+    if ended < 0 or rate is None:
+        return None
+    prior = _rate_above(values, group)
+
+    def count(share: str, part: float) -> int | None:
+        drawn, given = values.get(f"{group}_{share}", 0.0) * (ended + PRIOR_WEIGHT), prior * part
+        found = drawn - PRIOR_WEIGHT * given
+        off = _ROUNDING * (abs(drawn) + PRIOR_WEIGHT * abs(given)) + 1e-9
+        sure = off < 0.25 and abs(found - round(found)) <= off and 0 <= round(found) <= ended
+        return round(found) if sure else None
+
+    failed = count("failure_rate", 1.0)
+    estimate = rate * (ended + PRIOR_WEIGHT) - PRIOR_WEIGHT * prior if failed is None else failed
+    return Tally(
+        round(ended),
+        min(max(estimate / max(ended, 1.0), 0.0), 1.0),
+        failed,
+        _within(count("limit_failure_rate", AT_LIMIT_PART), failed),
+        _within(count("early_failure_rate", EARLY_PART), failed),
+    )
+
+
+def _within(part: int | None, whole: int | None) -> int | None:
+    return part if part is not None and whole is not None and part <= whole else None
+
+
+def _rate_above(values: Mapping[str, float], group: str) -> float:
+    """The failure rate of the smallest group above one, which hands it on where it is missing."""
+    place = PARENTS[GROUPS.index(group)]
+    while place >= 0:
+        rate = values.get(f"{GROUPS[place]}_failure_rate")
+        if rate is not None:
+            return rate
+        place = PARENTS[place]
+    return FIRST_GUESS

@@ -1,0 +1,140 @@
+"""What to do about failures being rare: nothing, weights, more of them, or fewer others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+
+import numpy as np
+
+from premortem.errors import InvalidInput, MissingExtra
+from premortem.models.boosted import BoostedTrees
+from premortem.models.port import Array, Moments
+from premortem.training.active import informative
+
+# Neighbours of a failure among which SMOTE draws new ones; and the most failures it looks at.
+_NEIGHBOURS = 5
+_MOST_FAILURES = 10_000
+
+
+class Imbalance(StrEnum):
+    """The strategies."""
+
+    NONE = "none"
+    WEIGHTS = "weights"
+    OVERSAMPLE = "oversample"
+    SMOTE = "smote"
+    ACTIVE = "active"
+
+
+def parsed_strategies(names: Sequence[str]) -> list[Imbalance]:
+    """The strategies of these names; `all` is every one."""
+    if "all" in names:
+        return list(Imbalance)
+    unknown = [name for name in names if name not in list(Imbalance)]
+    if unknown:
+        there = ", ".join(Imbalance)
+        raise InvalidInput(f"no way to treat rare failures: {unknown[0]}; there are {there}, all")
+    return [Imbalance(name) for name in names]
+
+
+Rows = tuple[Array, Array, Array | None]
+
+
+class Balanced:
+    """Boosted trees that learn from rows as a strategy arranges them; rows are in order of time.
+
+    Only ever what is learned from is arranged: rows to judge by must stay as they are.
+    """
+
+    def __init__(
+        self, strategy: Imbalance, make_model: Callable[[], BoostedTrees], *, seed: int = 0
+    ) -> None:
+        self._strategy = strategy
+        self._make_model = make_model
+        self._seed = seed
+        self.trees = make_model()
+
+    def fit(self, values: Array, outcomes: Array, moments: Moments | None = None) -> None:
+        """Arrange the rows and learn from them."""
+        rng = np.random.default_rng(self._seed)
+        if self._strategy is Imbalance.ACTIVE:
+            places = informative(values, outcomes, self._make_model, seed=self._seed)
+            rows: Rows = (values[places], outcomes[places], None)
+        else:
+            rows = _STRATEGIES[self._strategy](values, outcomes, rng)
+        self.trees = self._make_model()
+        self.trees.fit(rows[0], rows[1], weights=rows[2])
+
+    def risk(self, values: Array) -> Array:
+        """The probability of failure of each row."""
+        return self.trees.risk(values)
+
+
+def weights_of(outcomes: Array) -> Array:
+    """Weights by which both outcomes count as much as the other."""
+    failed = float(outcomes.mean())
+    if not 0 < failed < 1:
+        raise InvalidInput("weights need jobs that failed and jobs that completed")
+    weights: Array = np.where(outcomes == 1, 0.5 / failed, 0.5 / (1 - failed))
+    return weights
+
+
+def _as_it_is(values: Array, outcomes: Array, rng: np.random.Generator) -> Rows:
+    return values, outcomes, None
+
+
+def _weighted(values: Array, outcomes: Array, rng: np.random.Generator) -> Rows:
+    return values, outcomes, weights_of(outcomes)
+
+
+def _oversampled(values: Array, outcomes: Array, rng: np.random.Generator) -> Rows:
+    """The rarer outcome drawn again and again until there are as many of it."""
+    rarer = 1.0 if outcomes.mean() < 0.5 else 0.0
+    few = np.flatnonzero(outcomes == rarer)
+    again = rng.choice(few, len(outcomes) - 2 * len(few))
+    which = np.concatenate([np.arange(len(outcomes)), again])
+    return values[which], outcomes[which], None
+
+
+def _smote(values: Array, outcomes: Array, rng: np.random.Generator) -> Rows:
+    """New jobs of the rarer outcome between those there are.
+
+    Missing values become the median: one cannot go half way to nothing. Of very many rare jobs only
+    some are looked at.
+    """
+    try:
+        from imblearn.over_sampling import SMOTE
+    except ModuleNotFoundError as error:
+        raise MissingExtra("imbalanced-learn", extra="smote") from error
+    filled = values.astype(np.float32, copy=True)
+    for column in filled.T:
+        known = np.isfinite(column)
+        column[~known] = np.median(column[known]) if known.any() else 0.0
+    rarer = 1.0 if outcomes.mean() < 0.5 else 0.0
+    few, many = np.flatnonzero(outcomes == rarer), np.flatnonzero(outcomes != rarer)
+    if len(few) <= _NEIGHBOURS:
+        raise InvalidInput(f"SMOTE needs more than {_NEIGHBOURS} jobs of each outcome")
+    looked_at = rng.permutation(few)[:_MOST_FAILURES]
+    kept = np.concatenate([many, looked_at])
+    wanted = max(len(many) - (len(few) - len(looked_at)), len(looked_at))
+    sampler = SMOTE(
+        sampling_strategy={int(rarer): wanted},
+        k_neighbors=_NEIGHBOURS,
+        random_state=int(rng.integers(2**31)),
+    )
+    more, their_outcomes = sampler.fit_resample(filled[kept], outcomes[kept].astype(int))
+    left_out = np.setdiff1d(few, looked_at)
+    return (
+        np.concatenate([more, filled[left_out]]),
+        np.concatenate([their_outcomes, outcomes[left_out]]).astype(np.float64),
+        None,
+    )
+
+
+_STRATEGIES: dict[Imbalance, Callable[[Array, Array, np.random.Generator], Rows]] = {
+    Imbalance.NONE: _as_it_is,
+    Imbalance.WEIGHTS: _weighted,
+    Imbalance.OVERSAMPLE: _oversampled,
+    Imbalance.SMOTE: _smote,
+}

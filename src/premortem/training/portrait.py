@@ -1,0 +1,50 @@
+"""A site's jobs by kinds, and what goes with failure: the descriptive part of a report."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from premortem.errors import InvalidInput
+from premortem.features.catalogue import CATALOGUE, feature_set
+from premortem.features.points import SUBMIT
+from premortem.features.replay import Replay
+from premortem.training.benchmark import outcomes_of
+from premortem.training.correlation import correlation_map
+from premortem.training.profiles import describe, fit_profiles
+from premortem.training.train import Training
+
+# More kinds than a reader can keep apart help nobody, whatever the likelihood says.
+MOST_PROFILES = 6
+_NAMES = [feature.name for feature in CATALOGUE]
+
+
+def portrait(
+    training: Training, *, seed: int = 0
+) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    """Profiles and correlations at submission; None for what the jobs do not allow.
+
+    Profiles are fitted on the jobs that were learned from first, and describe all of them.
+    """
+    labelled = training.labelled
+    rows = Replay(training.model.zone).rows(labelled, SUBMIT)
+    judged = next(iter(training.points.values())).judged.jobs
+    learned = ~np.isin(rows.jobs, judged)
+    family = training.model.family
+    profiles, correlation = None, None
+    with suppress(InvalidInput):
+        fit = fit_profiles(
+            rows.values[learned], _NAMES, point=SUBMIT, seed=seed, most=MOST_PROFILES, family=family
+        )
+        kinds, _ = fit.mixture.assign(rows.values)
+        ended = rows.values[:, _NAMES.index("user_ended")]
+        described = describe(labelled[rows.jobs], kinds, ended)
+        profiles = {**fit.as_dict(), "described": [profile.as_dict() for profile in described]}
+    features = feature_set(SUBMIT, family)
+    with suppress(InvalidInput):
+        correlation = correlation_map(
+            rows.values[:, list(features.places)], features.names, outcomes_of(labelled)[rows.jobs]
+        ).as_dict()
+    return profiles, correlation

@@ -1,0 +1,119 @@
+"""The same search with many trials at a time, on one machine or many, by Ray Tune."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
+from dataclasses import replace
+from io import StringIO
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from premortem.errors import MissingExtra, Unavailable
+from premortem.models.port import Array
+from premortem.training.tuning import Budget, Fold, Judge, Search, Trial, best_of, space, usual
+
+LOCAL = "ray"
+
+
+def search_on_ray(
+    values: Array,
+    outcomes: Array,
+    folds: Sequence[Fold],
+    budget: Budget = Budget(),
+    *,
+    on: str = LOCAL,
+    engine_name: str = "xgboost",
+    weigh: Callable[[Array], Array | None] = lambda _: None,
+    seed: int = 0,
+    progress: Callable[[Trial], None] = lambda _: None,
+) -> Search:
+    """Search with one trial on each core; `on` is `ray`, or the `ray://` address of a cluster.
+
+    With `ray`, one of its own is started on this machine and ended again. Trials come back in no
+    order, so that two searches of the same seed may try different parameters.
+    """
+    try:
+        import ray
+        from ray import tune
+        from ray.tune.search.optuna import OptunaSearch
+    except ModuleNotFoundError as error:
+        raise MissingExtra("ray", extra="ray") from error
+
+    def tried(config: dict[str, Any], rows: Array, became: Array) -> dict[str, Any]:
+        began = perf_counter()
+        judge = Judge(
+            rows, became, folds, engine_name=engine_name, seed=seed, threads=1, weigh=weigh
+        )
+        scored = list(judge.scores(space(_Given(config))))
+        return {
+            "score": float(np.mean([score for score, _ in scored])),
+            "rounds": scored[-1][1],
+            "seconds": perf_counter() - began,
+        }
+
+    _connect(ray, on)
+    try:
+        # Ray prints tables of its own; standard output is for results.
+        with tempfile.TemporaryDirectory() as folder, redirect_stdout(StringIO()):
+            trial = tune.with_parameters(tried, rows=values, became=outcomes)
+            found: Any = tune.Tuner(
+                tune.with_resources(trial, {"cpu": 1}),
+                tune_config=tune.TuneConfig(
+                    search_alg=OptunaSearch(
+                        _suggested,
+                        metric="score",
+                        mode="max",
+                        points_to_evaluate=[usual()],
+                        seed=seed,
+                    ),
+                    num_samples=budget.trials,
+                    time_budget_s=budget.seconds,
+                ),
+                run_config=tune.RunConfig(storage_path=folder, verbose=0),
+            ).fit()
+    finally:
+        ray.shutdown()
+    trials = tuple(_trial(number, one) for number, one in enumerate(found))
+    for one in trials:
+        progress(one)
+    return Search(best_of(trials), trials)
+
+
+def _suggested(trial: Any) -> None:
+    """Let a trial choose its parameters; Ray keeps what it chose."""
+    space(trial)
+
+
+def _connect(ray: Any, on: str) -> None:
+    where = {} if on == LOCAL else {"address": on}
+    try:
+        ray.init(log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR, **where)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise Unavailable(f"Ray cannot be reached at {on}: {error}") from error
+
+
+class _Given:
+    """Stands in for a trial of Optuna's whose values are chosen already."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self._config = config
+
+    def suggest_float(self, name: str, *_: Any, **__: Any) -> float:
+        return float(self._config[name])
+
+    def suggest_int(self, name: str, *_: Any, **__: Any) -> int:
+        return int(self._config[name])
+
+
+def _trial(number: int, found: Any) -> Trial:
+    parameters = space(_Given(found.config))
+    told = found.metrics or {}
+    if "score" not in told:
+        return Trial(number, parameters, None, 0.0)
+    tried = replace(parameters, rounds=int(told["rounds"]))
+    return Trial(number, tried, float(told["score"]), float(told["seconds"]))

@@ -1,0 +1,190 @@
+"""The report of a training: what it learned from, and how the latest jobs judged it.
+
+Plain values for JSON, None where a number is not defined. `apps/report_page.py` makes a page of it.
+"""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from premortem.features.catalogue import feature_set
+from premortem.features.facts import Facts, facts_of
+from premortem.features.points import Point
+from premortem.jobs.outcomes import Outcome
+from premortem.models.port import Array
+from premortem.training import metrics
+from premortem.training import report_figures as figures
+from premortem.training import report_slices as slices
+from premortem.training.benchmark import outcomes_of
+from premortem.training.importance import importance_of
+from premortem.training.intervals import DRAWS, Draws
+from premortem.training.report_scores import baseline_risks, scores_of
+from premortem.training.train import TrainedPoint, Training
+
+FORMAT = 1
+_LIBRARIES = ("premortem", "xgboost-cpu", "lightgbm", "catboost", "polars", "numpy", "scikit-learn")
+
+
+def report_of(
+    training: Training,
+    *,
+    seed: int = 0,
+    profiles: Mapping[str, Any] | None = None,
+    correlation: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Everything to be told of a training; the same seed, the same intervals.
+
+    `profiles` is `ProfileFit.as_dict()` with the dicts of `describe` under `described`;
+    `correlation` is `Correlations.as_dict()`. Both are taken over as they are.
+    """
+    facts = facts_of(training.labelled, zone=training.model.zone)
+    report = {
+        "format": FORMAT,
+        "data": _data(training),
+        "points": {
+            name: _point(training, one, facts, seed) for name, one in training.points.items()
+        },
+        "left_out": training.left_out,
+        "interrupted": training.interrupted,
+        "profiles": profiles,
+        "correlation": correlation,
+    }
+    found: dict[str, Any] = plain(report)
+    return found
+
+
+def plain(value: Any) -> Any:
+    """The same as values that JSON has; numbers that are not finite become None."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [plain(one) for one in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, (bool, int)) else str(value)
+
+
+def _data(training: Training) -> dict[str, Any]:
+    """What was learned from, and how it was read."""
+    jobs, model = training.labelled, training.model
+    causes = jobs["cause"].drop_nulls().value_counts(name="jobs")
+    return {
+        **_period(jobs, model.zone),
+        "jobs": jobs.height,
+        "users": _count_users(jobs),
+        "clusters": slices.column(jobs, "cluster").drop_nulls().n_unique(),
+        "outcomes": {str(word): int((jobs["outcome"] == str(word)).sum()) for word in Outcome},
+        "causes": dict(causes.sort("jobs", "cause", descending=[True, False]).iter_rows()),
+        "labels": model.labels,
+        "family": str(model.family),
+        "zone": model.zone,
+        "engines": sorted({one.trees.engine for one in model.points.values()}),
+        "versions": _versions(),
+    }
+
+
+def _point(training: Training, one: TrainedPoint, facts: Facts, seed: int) -> dict[str, Any]:
+    """How the model of one point did on the judged jobs, and what it is made of."""
+    judged, model, zone = one.judged, one.model, training.model.zone
+    outcomes, risk, threshold = judged.outcomes, judged.risk, judged.threshold
+    jobs = training.labelled[judged.jobs]
+    names = feature_set(model.point, training.model.family).names
+    submitted = facts.submitted[judged.jobs]
+    draws = Draws(user_numbers(jobs), submitted, seed=seed)
+    learned = _learned_outcomes(training.labelled, facts, model.point, before=submitted.min())
+    rivals = baseline_risks(judged.values, names, float(learned.mean()))
+    unit, times = slices.by_time(jobs["submit_time"], zone)
+    ended = judged.values[:, names.index("user_ended")] if "user_ended" in names else None
+    parts = {
+        "activity": [] if ended is None else slices.by_activity(ended),
+        "partition": slices.by_partition(jobs),
+        "size": slices.by_size(jobs),
+        "time": times,
+    }
+    drawn = {"model": risk, **rivals}
+    return {
+        "learned_from": judged.learned_from,
+        "judged": {
+            **_period(jobs, zone),
+            "jobs": len(outcomes),
+            "failures": int((outcomes == 1).sum()),
+            "users": _count_users(jobs),
+        },
+        "threshold": threshold,
+        "final_threshold": model.threshold,
+        "rule": model.rule,
+        "intervals": {"drawn_by": draws.by, "draws": DRAWS},
+        "scores": scores_of(draws, outcomes, risk, threshold, rivals),
+        "precision_recall": {
+            name: metrics.precision_recall_curve(outcomes, told) for name, told in drawn.items()
+        },
+        "roc": {name: figures.roc_curve(outcomes, told) for name, told in drawn.items()},
+        "histogram": figures.histogram(outcomes, risk),
+        "calibration": figures.calibration_curve(outcomes, risk),
+        "confusion": figures.confusion(outcomes, risk, threshold),
+        "slices": {
+            kind: slices.slices_of(found, outcomes, risk, threshold)
+            for kind, found in parts.items()
+        },
+        "time_unit": unit,
+        "causes": slices.by_cause(jobs["cause"], outcomes, risk, threshold),
+        "importance": importance_of(model.trees),
+        "search": {
+            "trials": figures.search_history(one.search.trials),
+            "best": one.search.best.as_dict(),
+            "interrupted": one.search.interrupted,
+        },
+        "trade": figures.trade_table(model.trade, model.threshold),
+    }
+
+
+def user_numbers(jobs: pl.DataFrame) -> Array:
+    """A number for the user of each job, -1 where it is not known; names are those of a cluster."""
+    cluster = slices.column(jobs, "cluster").fill_null("")
+    named = pl.DataFrame([cluster, slices.column(jobs, "user")]).select(
+        pl.when(pl.col("user").is_not_null()).then(pl.struct("cluster", "user").rank("dense"))
+    )
+    return named.to_series().cast(pl.Int64).fill_null(0).to_numpy() - 1
+
+
+def _count_users(jobs: pl.DataFrame) -> int:
+    return len(set(user_numbers(jobs).tolist()) - {-1})
+
+
+def _learned_outcomes(
+    labelled: pl.DataFrame, facts: Facts, point: Point, *, before: float
+) -> Array:
+    """What became of the jobs in the point's population that had ended before."""
+    outcomes = outcomes_of(labelled)
+    learned = ~np.isnan(outcomes) & (facts.ended < before) & (facts.submitted < before)
+    if point.after_start_s is not None:
+        moment = facts.started + point.after_start_s
+        learned &= ~np.isnan(moment)
+        if point.after_start_s:
+            learned &= facts.ended > moment
+    return outcomes[learned]
+
+
+def _period(jobs: pl.DataFrame, zone: str) -> dict[str, str | None]:
+    """The days of the first and the last submission, by the site's clock."""
+    days = slices.column(jobs, "submit_time").dt.convert_time_zone(zone).dt.strftime("%Y-%m-%d")
+    return {"from": days.min(), "until": days.max()}  # type: ignore[dict-item]
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for name in _LIBRARIES:
+        try:
+            found[name.removesuffix("-cpu")] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,87 @@
+"""The measures of a model on the judged jobs, with intervals, beside what it has to beat."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from premortem.features.catalogue import CATALOGUE
+from premortem.models.port import Array
+from premortem.training import metrics
+from premortem.training.baselines import FirstKnown
+from premortem.training.intervals import Draws, around
+
+HALF = 0.5
+# The features each baseline looks at, the first known deciding; none: the same risk for all jobs.
+BASELINES: Mapping[str, tuple[str, ...]] = {
+    "majority": (),
+    "user_last_outcome": ("user_last_outcome",),
+    "user_name_rate": (
+        "name_failure_rate", "executable_failure_rate", "user_failure_rate", "cluster_failure_rate",
+    ),
+}  # fmt: skip
+_PERSONAL = {feature.name for feature in CATALOGUE if feature.personal}
+
+
+def scores_of(
+    draws: Draws, outcomes: Array, risk: Array, threshold: float, rivals: Mapping[str, Array]
+) -> dict[str, Any]:
+    """The model's scores at both thresholds, and those of each rival at a risk of 0.5.
+
+    A rival's `ahead` is how much more average precision the model has, on the same jobs drawn.
+    """
+    thresholds = {"at_half": HALF, "at_threshold": threshold}
+    own, own_drawn = _scores(draws, outcomes, risk, thresholds)
+    beside = {}
+    for name, rival in rivals.items():
+        scores, drawn = _scores(draws, outcomes, rival, {"at_half": HALF})
+        apart = own_drawn["average_precision"] - drawn["average_precision"]
+        ahead = None
+        if own["average_precision"]["value"] is not None:
+            ahead = own["average_precision"]["value"] - scores["average_precision"]["value"]
+        beside[name] = {**scores, "ahead": _told(ahead, apart, least=-1.0)}
+    return {"model": own, "baselines": beside}
+
+
+def baseline_risks(values: Array, names: Sequence[str], failure_share: float) -> dict[str, Array]:
+    """The risk of each job by each baseline whose features there are, of rows with these columns.
+
+    `failure_share` is that of the jobs learned from: what is said where nothing else is known.
+    """
+    found = {}
+    for baseline, features in BASELINES.items():
+        there = [name for name in features if name in names]
+        # The cluster's rate alone would go by the name of the user's.
+        if features and not _PERSONAL & set(there):
+            continue
+        rule = FirstKnown([names.index(name) for name in there])
+        rule.fit(values[:0], np.array([failure_share]))
+        found[baseline] = rule.risk(values)
+    return found
+
+
+def _scores(
+    draws: Draws, outcomes: Array, risk: Array, thresholds: Mapping[str, float]
+) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Every measure with its interval, and what it is in every draw."""
+    drawn = draws.measures(outcomes, risk, thresholds)
+    whole = {
+        "average_precision": metrics.average_precision(outcomes, risk),
+        "auc": metrics.auc(outcomes, risk),
+        "ece": metrics.calibration_error(outcomes, risk),
+    }
+    scores: dict[str, Any] = {name: _told(value, drawn[name]) for name, value in whole.items()}
+    for name, threshold in thresholds.items():
+        decided = asdict(metrics.decided(outcomes, risk >= threshold))
+        scores[name] = {
+            measure: _told(value, drawn[f"{name}.{measure}"]) for measure, value in decided.items()
+        }
+    return scores, drawn
+
+
+def _told(value: float | None, drawn: Array, *, least: float = 0.0) -> dict[str, float | None]:
+    low, high = around(value, drawn, least=least) or (None, None)
+    return {"value": value, "low": low, "high": high}

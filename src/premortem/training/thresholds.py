@@ -1,0 +1,130 @@
+"""From which risk on to warn: what each threshold would have caught, and at what cost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from premortem.errors import InvalidInput
+from premortem.models.port import Array
+
+# As many thresholds as anyone can tell apart.
+_STEPS = 200
+# Core-hours of someone's time that a false alarm is worth, unless a site says otherwise.
+FALSE_ALARM_COST = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Trade:
+    """For rising thresholds: failures caught, false alarms, and core-hours lost to those missed.
+
+    `failed` and `jobs` are of all jobs judged, `lost` the core-hours of all that failed.
+    """
+
+    thresholds: tuple[float, ...]
+    caught: tuple[int, ...]
+    false_alarms: tuple[int, ...]
+    missed_core_hours: tuple[float, ...]
+    failed: int
+    jobs: int
+
+    def precision(self, at: int) -> float | None:
+        """Of the jobs warned of, the share that failed."""
+        alarms = self.caught[at] + self.false_alarms[at]
+        return self.caught[at] / alarms if alarms else None
+
+    def recall(self, at: int) -> float | None:
+        """Of the jobs that failed, the share warned of."""
+        return self.caught[at] / self.failed if self.failed else None
+
+    def f1(self, at: int) -> float:
+        """The harmonic mean of both."""
+        alarms = self.caught[at] + self.false_alarms[at]
+        return 2 * self.caught[at] / (self.failed + alarms) if self.failed + alarms else 0.0
+
+    def cost(self, at: int, false_alarm: float) -> float:
+        """Core-hours: those lost to failures missed, and what the false alarms cost."""
+        return self.missed_core_hours[at] + false_alarm * self.false_alarms[at]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values by name."""
+        return {
+            "thresholds": list(self.thresholds), "caught": list(self.caught),
+            "false_alarms": list(self.false_alarms),
+            "missed_core_hours": list(self.missed_core_hours),
+            "failed": self.failed, "jobs": self.jobs,
+        }  # fmt: skip
+
+    @classmethod
+    def from_dict(cls, told: Mapping[str, Any]) -> Trade:
+        """The trade that was written so."""
+        try:
+            return cls(
+                tuple(told["thresholds"]), tuple(told["caught"]), tuple(told["false_alarms"]),
+                tuple(told["missed_core_hours"]), int(told["failed"]), int(told["jobs"]),
+            )  # fmt: skip
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidInput(
+                f"the model does not tell what thresholds cost: {error!r}"
+            ) from error
+
+
+def trade_of(outcomes: Array, risk: Array, core_hours: Array) -> Trade:
+    """The trade on jobs that the model had not seen; `core_hours` are what each job spent."""
+    steps = np.unique(np.quantile(risk, np.linspace(0, 1, _STEPS), method="lower"))
+    steps = np.unique(np.append(steps, 0.5))
+    order = np.argsort(risk)
+    failed = outcomes[order] == 1
+    spent = np.where(failed, np.nan_to_num(core_hours[order]), 0.0)
+    below = np.searchsorted(risk[order], steps, side="left")
+    failed_below = np.append(0, np.cumsum(failed))[below]
+    lost_below = np.append(0.0, np.cumsum(spent))[below]
+    alarms = len(outcomes) - below
+    caught = int(failed.sum()) - failed_below
+    return Trade(
+        tuple(map(float, steps)),
+        tuple(map(int, caught)),
+        tuple(map(int, alarms - caught)),
+        tuple(map(float, lost_below)),
+        int(failed.sum()),
+        len(outcomes),
+    )
+
+
+def chosen(trade: Trade, rule: str, *, false_alarm: float = FALSE_ALARM_COST) -> float:
+    """The threshold by a rule: a number, `f1`, `precision=0.8`, `recall=0.6` or `cost`.
+
+    `precision` takes the lowest threshold that has it, `recall` the highest.
+    """
+    places = range(len(trade.thresholds))
+    if rule == "f1":
+        return trade.thresholds[max(places, key=lambda at: (trade.f1(at), at))]
+    if rule == "cost":
+        return trade.thresholds[min(places, key=lambda at: (trade.cost(at, false_alarm), -at))]
+    found = re.fullmatch(r"(?:(precision|recall)=)?([0-9.]+)", rule)
+    value = _share(found[2]) if found else None
+    if found is None or value is None:
+        raise InvalidInput(
+            f"'{rule}' is not a rule for a threshold; expected a risk such as 0.5, f1, cost, "
+            "precision=0.8 or recall=0.6"
+        )
+    if found[1] is None:
+        return value
+    measure = trade.precision if found[1] == "precision" else trade.recall
+    good = [at for at in places if (measure(at) or 0.0) >= value]
+    if not good:
+        best = max((measure(at) or 0.0) for at in places)
+        raise InvalidInput(f"no threshold has a {found[1]} of {value:g}; the best is {best:.3f}")
+    return trade.thresholds[min(good) if found[1] == "precision" else max(good)]
+
+
+def _share(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if 0 <= value <= 1 else None

@@ -1,0 +1,198 @@
+"""The search for good parameters, by Optuna: judged by later jobs, given up early when poor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+
+from premortem.errors import InvalidInput
+from premortem.models.boosted import finite, used_columns
+from premortem.models.engines import engine
+from premortem.models.parameters import TreeParameters
+from premortem.models.port import Array
+from premortem.training import metrics
+
+# The most trees a trial may grow; it ends when later jobs gain nothing more.
+MOST_ROUNDS = 1000
+# What a better score must exceed, to be more than chance.
+WORTHWHILE = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Rows to learn from, and later ones to judge by; places in the matrix."""
+
+    learn: Array
+    judge: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One set of parameters that was tried; `score` is None if it was given up early."""
+
+    number: int
+    parameters: TreeParameters
+    score: float | None
+    seconds: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values by name."""
+        return {
+            "number": self.number, "parameters": self.parameters.as_dict(), "score": self.score,
+            "seconds": self.seconds,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What a search found; the first trial is that of the usual parameters."""
+
+    best: TreeParameters
+    trials: tuple[Trial, ...] = ()
+    interrupted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How long to search: so many trials, or so many seconds, whichever ends first."""
+
+    trials: int = 20
+    seconds: float | None = None
+
+
+def space(trial: Any) -> TreeParameters:
+    """The parameters a trial is to try."""
+    return TreeParameters(
+        rounds=MOST_ROUNDS,
+        learning_rate=trial.suggest_float("learning_rate", 0.01, 0.1, log=True),
+        depth=trial.suggest_int("depth", 3, 9),
+        leaf_weight=trial.suggest_float("leaf_weight", 1.0, 200.0, log=True),
+        l2=trial.suggest_float("l2", 0.1, 100.0, log=True),
+        rows=trial.suggest_float("rows", 0.5, 1.0),
+        columns=trial.suggest_float("columns", 0.1, 1.0),
+    )
+
+
+def usual() -> dict[str, float | int]:
+    """The usual parameters, as the space names them."""
+    found = TreeParameters().as_dict()
+    del found["rounds"]
+    return found
+
+
+class Judge:
+    """Scores parameters by the folds; the rows are made ready once for all trials."""
+
+    def __init__(
+        self,
+        values: Array,
+        outcomes: Array,
+        folds: Sequence[Fold],
+        *,
+        engine_name: str = "xgboost",
+        seed: int = 0,
+        threads: int = 0,
+        weigh: Callable[[Array], Array | None] = lambda _: None,
+    ) -> None:
+        if not folds:
+            raise InvalidInput("a search needs later jobs to judge by")
+        self._engine = engine(engine_name)
+        self._seed, self._threads = seed, threads
+        used = used_columns(values)
+        self._ready = []
+        for fold in folds:
+            learned = outcomes[fold.learn]
+            learn = self._engine.data(finite(values[fold.learn], used), learned, weigh(learned))
+            shown = finite(values[fold.judge], used)
+            watch = self._engine.data(shown, outcomes[fold.judge], None, like=learn)
+            self._ready.append((learn, watch, shown, outcomes[fold.judge]))
+
+    def scores(self, parameters: TreeParameters) -> Any:
+        """The average precision in each fold, one after the other, with the rounds it took."""
+        for learn, watch, shown, outcomes in self._ready:
+            booster, rounds = self._engine.train(
+                learn, parameters, seed=self._seed, threads=self._threads, watch=watch
+            )
+            risk = self._engine.risk(booster, shown, self._threads)
+            yield metrics.average_precision(outcomes, risk) or 0.0, rounds
+
+
+def search(
+    judge: Judge,
+    budget: Budget = Budget(),
+    *,
+    seed: int = 0,
+    journal: Path | None = None,
+    name: str = "search",
+    progress: Callable[[Trial], None] = lambda _: None,
+) -> Search:
+    """Search until the budget is spent; an interruption keeps what was found so far.
+
+    With a `journal`, trials already in it under that name count: an interrupted search goes on.
+    """
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    storage = JournalStorage(JournalFileBackend(str(journal))) if journal else None
+    study = optuna.create_study(
+        storage=storage,
+        study_name=name,
+        load_if_exists=True,
+        direction="maximize",
+        sampler=optuna.samplers.TPESampler(seed=seed, n_startup_trials=8),
+        pruner=optuna.pruners.MedianPruner(n_startup_trials=4),
+    )
+    finished = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
+    done = len(study.get_trials(deepcopy=False, states=finished))
+    if not study.get_trials(deepcopy=False):
+        study.enqueue_trial(usual())
+
+    def objective(trial: Any) -> float:
+        began = perf_counter()
+        parameters = space(trial)
+        scores: list[float] = []
+        for step, (score, rounds) in enumerate(judge.scores(parameters)):
+            scores.append(score)
+            trial.set_user_attr("rounds", rounds)
+            trial.report(float(np.mean(scores)), step)
+            if trial.should_prune():
+                progress(Trial(trial.number, parameters, None, perf_counter() - began))
+                raise optuna.TrialPruned
+        tried = replace(parameters, rounds=rounds)
+        progress(Trial(trial.number, tried, float(np.mean(scores)), perf_counter() - began))
+        return float(np.mean(scores))
+
+    interrupted = False
+    try:
+        if budget.trials > done:
+            study.optimize(objective, n_trials=budget.trials - done, timeout=budget.seconds)
+    except KeyboardInterrupt:
+        interrupted = True
+    trials = tuple(_trial(found) for found in study.get_trials(states=finished))
+    return Search(best_of(trials), trials, interrupted)
+
+
+def best_of(trials: Sequence[Trial]) -> TreeParameters:
+    """The parameters of the best trial, or the usual ones if none is worthwhile better."""
+    scored = [trial for trial in trials if trial.score is not None]
+    if not scored:
+        return TreeParameters()
+    best = max(scored, key=lambda trial: trial.score or 0.0)
+    first = min(scored, key=lambda trial: trial.number)
+    if first.number == 0 and (best.score or 0.0) < (first.score or 0.0) + WORTHWHILE:
+        return first.parameters
+    return best.parameters
+
+
+def _trial(found: Any) -> Trial:
+    rounds = int(found.user_attrs.get("rounds", MOST_ROUNDS))
+    spent = (found.datetime_complete - found.datetime_start).total_seconds()
+    complete = found.state is optuna.trial.TrialState.COMPLETE
+    parameters = TreeParameters(rounds=rounds, **found.params)
+    return Trial(found.number, parameters, found.value if complete else None, spent)

@@ -1,0 +1,85 @@
+"""Thresholds: what they catch and cost, and how one is chosen."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from premortem.errors import InvalidInput
+from premortem.training import metrics
+from premortem.training.thresholds import Trade, chosen, trade_of
+
+# Ten jobs by rising risk; the failed ones spent 1, 10 and 100 core-hours.
+RISK = np.arange(10) / 10
+FAILED = np.array([0, 0, 0, 1, 0, 0, 1, 0, 0, 1.0])
+SPENT = np.array([5, 5, 5, 1, 5, 5, 10, 5, 5, 100.0])
+TRADE = trade_of(FAILED, RISK, SPENT)
+
+
+def at(value: float) -> int:
+    return TRADE.thresholds.index(value)
+
+
+def test_what_a_threshold_catches_and_costs() -> None:
+    place = at(0.6)
+    assert (TRADE.caught[place], TRADE.false_alarms[place]) == (2, 2)
+    assert TRADE.precision(place) == 0.5
+    assert TRADE.recall(place) == pytest.approx(2 / 3)
+    assert TRADE.missed_core_hours[place] == 1
+    assert TRADE.cost(place, 3.0) == 1 + 2 * 3
+    assert TRADE.missed_core_hours[at(0.9)] == 11
+
+
+@settings(deadline=None)
+@given(st.integers(0, 2**32), st.integers(2, 300))
+def test_the_numbers_are_those_of_the_metrics(seed: int, count: int) -> None:
+    rng = np.random.default_rng(seed)
+    risk = np.round(rng.random(count), 2)
+    outcomes = (rng.random(count) < 0.4).astype(float)
+    trade = trade_of(outcomes, risk, np.ones(count))
+    for place, threshold in enumerate(trade.thresholds):
+        told = metrics.decided(outcomes, risk >= threshold)
+        assert trade.precision(place) == pytest.approx(told.precision)
+        assert trade.recall(place) == pytest.approx(told.recall)
+        if told.f1 is not None:
+            assert trade.f1(place) == pytest.approx(told.f1)
+
+
+@pytest.mark.parametrize(
+    ("rule", "cost", "value"),
+    [
+        ("f1", 1.0, 0.3),
+        ("0.25", 1.0, 0.25),
+        ("precision=1", 1.0, 0.9),
+        ("precision=0.5", 1.0, 0.6),
+        ("recall=1", 1.0, 0.3),
+        ("recall=0.6", 1.0, 0.6),
+        # A false alarm costs nothing: warn as rarely as catches all. It costs much: hardly warn.
+        ("cost", 0.0, 0.3),
+        ("cost", 6.0, 0.9),
+    ],
+)
+def test_a_rule_gives_its_threshold(rule: str, cost: float, value: float) -> None:
+    assert chosen(TRADE, rule, false_alarm=cost) == value
+
+
+@pytest.mark.parametrize("rule", ["", "best", "precision", "precision=2", "recall=x", "1.5", "-1"])
+def test_what_is_no_rule_is_refused(rule: str) -> None:
+    with pytest.raises(InvalidInput, match="not a rule"):
+        chosen(TRADE, rule)
+
+
+def test_what_no_threshold_reaches_is_told() -> None:
+    poor = trade_of(1 - FAILED, RISK, SPENT)
+    with pytest.raises(InvalidInput, match=r"no threshold has a precision of 0.95; the best is"):
+        chosen(poor, "precision=0.95")
+
+
+def test_it_can_be_written_down() -> None:
+    assert Trade.from_dict(json.loads(json.dumps(TRADE.as_dict()))) == TRADE
+    with pytest.raises(InvalidInput, match="what thresholds cost"):
+        Trade.from_dict({})
