@@ -283,25 +283,26 @@ def _moments(facts: Facts, point: Point) -> Array:
 def _actions(facts: Facts, asked: Array, moments: Array) -> tuple[Array, Array, Array, Array]:
     """Events and rows, in the order in which they are to be carried out.
 
-    The last array tells which row an action writes, -1 for an event.
+    The last array tells which row an action writes, -1 for an event. Within a second rows come
+    first, then submissions, starts and ends, each by the jobs' keys: in that order they are put one
+    after the other here, and sorting by time alone leaves them so.
     """
-    kinds, who, when, out = [], [], [], []
+    row_of = np.full(len(facts.order), -1)
+    row_of[asked] = np.arange(len(asked))
+    by_key = np.empty(len(facts.order), dtype=np.int64)
+    by_key[facts.order - 1] = np.arange(len(facts.order))
+    kinds, who, when = [], [], []
     for kind, times in (
+        (kernels.ROW, np.where(row_of >= 0, moments, np.nan)),
         (kernels.SUBMIT, facts.submitted),
         (kernels.START, facts.started),
         (kernels.END, facts.ended),
     ):
-        jobs = np.flatnonzero(~np.isnan(times))
+        jobs = by_key[~np.isnan(times[by_key])]
         kinds.append(np.full(len(jobs), kind))
         who.append(jobs)
         when.append(times[jobs])
-        out.append(np.full(len(jobs), -1))
-    kinds.append(np.full(len(asked), kernels.ROW))
-    who.append(asked)
-    when.append(moments[asked])
-    out.append(np.arange(len(asked)))
-    all_kinds, all_who = np.concatenate(kinds), np.concatenate(who)
-    all_when, all_out = np.concatenate(when), np.concatenate(out)
-    is_event = all_kinds != kernels.ROW
-    order = np.lexsort((facts.order[all_who], all_kinds, is_event, all_when))
-    return all_kinds[order], all_who[order], all_when[order], all_out[order]
+    all_kinds, all_who, all_when = map(np.concatenate, (kinds, who, when))
+    out = np.where(all_kinds == kernels.ROW, row_of[all_who], -1)
+    order = np.argsort(all_when, kind="stable")
+    return all_kinds[order], all_who[order], all_when[order], out[order]

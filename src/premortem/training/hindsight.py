@@ -10,7 +10,7 @@ from premortem.models.port import Array
 # What is told of each job, in order.
 HINDSIGHT = (
     "elapsed_s", "cpu_total_s", "cpu_share", "limit_share", "wait_s", "alloc_cpus", "max_rss_mb",
-    "memory_share",
+    "memory_share", "limit_left_s", "elapsed_past_minute_s", "elapsed_past_hour_s",
 )  # fmt: skip
 
 _INPUTS = (
@@ -20,7 +20,7 @@ _INPUTS = (
 
 
 def hindsight(jobs: pl.DataFrame) -> Array:
-    """Run time, CPU time, memory and wait of each job, and their ratios: a column by name.
+    """Run time, CPU time, memory and wait of each job beside what it asked for: a column by name.
 
     A model that is shown these knows the answer, or nearly: never use them to predict.
     """
@@ -36,6 +36,9 @@ def hindsight(jobs: pl.DataFrame) -> Array:
         "alloc_cpus": cpus,
         "max_rss_mb": pl.col("max_rss_mb"),
         "memory_share": pl.col("max_rss_mb") / asked_mb,
+        "limit_left_s": pl.col("time_limit_s") - elapsed,
+        "elapsed_past_minute_s": elapsed % 60,
+        "elapsed_past_hour_s": elapsed % 3600,
     }
     found = jobs.with_columns(missing).select(
         columns[name].cast(pl.Float32).fill_null(float("nan")).alias(name) for name in HINDSIGHT

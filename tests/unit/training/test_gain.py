@@ -43,7 +43,10 @@ def test_the_field_that_gives_it_away_stands_out() -> None:
 def test_fields_that_no_job_has_are_left_out() -> None:
     jobs = log().drop("max_rss_mb", "cpu_total_s")
     told = [row.fields for row in gain_of_hindsight(jobs, trees=2).rows]
-    assert told == ["none", "elapsed_s", "limit_share", "wait_s", "alloc_cpus", "all"]
+    assert told == [
+        "none", "elapsed_s", "limit_share", "wait_s", "alloc_cpus", "limit_left_s",
+        "elapsed_past_minute_s", "elapsed_past_hour_s", "all",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
