@@ -78,7 +78,8 @@ def share_interval(count: int, of: int) -> tuple[float, float]:
     middle = (share + square / (2 * of)) / (1 + square / of)
     apart = _DEVIATIONS * np.sqrt(share * (1 - share) / of + square / (4 * of**2))
     apart /= 1 + square / of
-    return max(0.0, float(middle - apart)), min(1.0, float(middle + apart))
+    # Where all or none failed, rounding must not push an end past the share itself.
+    return min(share, max(0.0, float(middle - apart))), max(share, min(1.0, float(middle + apart)))
 
 
 def confusion(outcomes: Array, risk: Array, threshold: float) -> dict[str, int]:

@@ -23,7 +23,7 @@ QUICK = ("--trees", "3")
 KEYS = {
     "point", "model", "jobs", "train_jobs", "failure_share", "auc", "average_precision",
     "precision", "recall", "f1", "accuracy", "threshold", "at_threshold", "ece", "fit_seconds",
-    "score_seconds", "fold", "leaks", "message",
+    "score_seconds", "fold", "leaks", "message", "completed",
 }  # fmt: skip
 
 
@@ -198,7 +198,7 @@ class TestBadInput:
             (("--quantile", "1"), 2, "quantile"),
             (("--zone", "Mars/North"), 1, "Mars/North"),
             (("--html", "no/such/folder.html"), 5, "cannot be written"),
-            (("--model", "oracle"), 1, "no such model: oracle; there are xgboost, majority"),
+            (("--model", "oracle"), 1, "no such model: oracle; there are xgboost, lightgbm"),
             (("--label-policy", "no-such.toml"), 3, "there is no settings file no-such.toml"),
         ],
     )
