@@ -27,7 +27,8 @@ demo: install
 	@BIN=$(BIN) bash tools/demo.sh
 
 test: check
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 -m 'not alone'
+	$(BIN)/python -m pytest -m alone
 
 check: install
 	$(BIN)/ruff format --check .

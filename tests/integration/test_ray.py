@@ -1,11 +1,14 @@
-"""The search on a real Ray of two workers, on this machine."""
+"""The search on a real Ray of two workers: one of its own, and the head of a cluster."""
 
 from __future__ import annotations
 
 import importlib.util
+import secrets
+from pathlib import Path
 
 import numpy as np
 import pytest
+import ray_head
 from requirements import require
 
 from premortem.errors import Unavailable
@@ -17,11 +20,15 @@ from premortem.training.tuning import Budget
 # Ray warns of its own future, and leaves sockets to the end of the process.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
+TOKEN = secrets.token_hex(32)  # read once in a process
+
 
 @pytest.fixture(autouse=True)
 def ray_there(monkeypatch: pytest.MonkeyPatch) -> None:
     require(importlib.util.find_spec("ray") is not None, "ray is not installed")
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.setenv("RAY_AUTH_TOKEN", TOKEN)
 
 
 def site(count: int = 1500) -> tuple[np.ndarray, np.ndarray, Moments]:
@@ -32,10 +39,9 @@ def site(count: int = 1500) -> tuple[np.ndarray, np.ndarray, Moments]:
     return values, outcomes, Moments(submitted, submitted + 30)
 
 
-def test_it_finds_what_a_search_finds() -> None:
+def assert_searched(model: TunedTrees) -> None:
     values, outcomes, moments = site()
     assert len(time_folds(outcomes, moments)) == 2
-    model = TunedTrees(budget=Budget(4), on="ray")
     model.fit(values, outcomes, moments)
     trials = model.search.trials
     assert len(trials) == 4
@@ -45,7 +51,18 @@ def test_it_finds_what_a_search_finds() -> None:
     assert np.mean((model.risk(values) > 0.5) == outcomes) > 0.8
 
 
+@pytest.mark.alone
+def test_a_ray_of_its_own_finds_what_a_search_finds() -> None:
+    assert_searched(TunedTrees(budget=Budget(4), on="ray"))
+
+
+@pytest.mark.alone
+def test_a_cluster_finds_what_a_search_finds(tmp_path: Path) -> None:
+    with ray_head.running(tmp_path) as address:
+        assert_searched(TunedTrees(budget=Budget(4), on=address))
+
+
 def test_a_ray_that_is_not_there_is_told() -> None:
     values, outcomes, moments = site()
-    with pytest.raises(Unavailable, match="Ray cannot be reached"):
+    with pytest.raises(Unavailable, match=r"connection timeout.*Is its head running"):
         TunedTrees(budget=Budget(2), on="ray://127.0.0.1:1").fit(values, outcomes, moments)

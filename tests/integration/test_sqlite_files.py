@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 import pytest
 from command import PREMORTEM, environment, premortem
-from requirements import require
 from samples import sacct_text, swf_text
 
 from premortem.errors import Conflict, InvalidInput, Unavailable
@@ -29,22 +26,6 @@ def big_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("log") / "big.swf"
     path.write_text(swf_text(BIG))
     return path
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of two megabytes."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = (
-        os.geteuid() == 0
-        and not subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder], check=False
-        ).returncode
-    )
-    require(mounted, "mounting a small file system needs root")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
 
 
 def start_load(folder: Path, log: Path) -> subprocess.Popen[bytes]:

@@ -63,6 +63,16 @@ def test_the_rows_are_those_of_the_oracle(jobs: pl.DataFrame, point: Point, zone
     assert not differing
 
 
+@at_every_point
+@RANDOM
+@given(jobs=logs, columns=st.lists(st.integers(0, len(CATALOGUE) - 1), max_size=9))
+def test_columns_asked_for_are_those_of_the_whole_rows(
+    jobs: pl.DataFrame, point: Point, columns: list[int]
+) -> None:
+    whole, some = replayed(jobs, point), Replay().rows(jobs, point, columns=columns)
+    assert some.values.tobytes() == whole.values[:, columns].tobytes()
+
+
 # --- nothing of the future ----------------------------------------------------------------------
 
 

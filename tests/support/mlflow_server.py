@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from ports import free_port
 
 # The first start makes the tables of its database, which a busy machine does slowly.
 _PATIENCE_S = 180
@@ -27,12 +28,6 @@ class MlflowServer:
     def new_registry(self) -> str:
         """The URL of a registry that nobody has used."""
         return f"mlflow+{self.address}/model-{uuid.uuid4().hex[:12]}"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

@@ -37,9 +37,13 @@ def _compiled(sources: int) -> Any:
         facts: Array,
         kept: Array,
         memory: Array,
+        row: Array,
+        columns: Array,
         rows: Array,
     ) -> None:
-        """Carry out actions in the order given; a row asked for is written where `out` says.
+        """Carry out actions in the order given.
+
+        A row asked for is made in `row`, and what `columns` names of it written where `out` says.
 
         An action is an event of a job, or a request for its row at a moment; `elapsed` is how long
         the jobs have run by their rows' moments, NaN before their start. `groups` are each job's
@@ -51,9 +55,9 @@ def _compiled(sources: int) -> Any:
             job = jobs[i]
             kind = kinds[i]
             if kind == ROW:
-                write_row(
-                    times[i], elapsed, groups[job], facts[job], kept[job], memory, rows[out[i]]
-                )
+                write_row(times[i], elapsed, groups[job], facts[job], kept[job], memory, row)
+                for k in range(len(columns)):
+                    rows[out[i], k] = row[columns[k]]
             elif kind == SUBMIT:
                 look_back(times[i], groups[job], facts[job], memory, kept[job])
                 submit(times[i], groups[job], facts[job], memory)

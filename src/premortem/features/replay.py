@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -38,6 +38,7 @@ _JobKey = tuple[str, int, int]
 class Rows:
     """Rows of features at one point, for the jobs that are in its population.
 
+    `values` has a column for each feature of the catalogue, or for each that was asked for.
     `jobs` are the places of those jobs in the frame they came from, in its order; `moments` are
     when each row was made, in seconds since 1970.
     """
@@ -80,10 +81,18 @@ class Replay:
         self._waiting: list[_Event] = []
         self._kept: dict[_JobKey, Array] = {}
 
-    def rows(self, jobs: pl.DataFrame, point: Point, *, only: Array | None = None) -> Rows:
+    def rows(
+        self,
+        jobs: pl.DataFrame,
+        point: Point,
+        *,
+        only: Array | None = None,
+        columns: Sequence[int] | None = None,
+    ) -> Rows:
         """Play all these labelled jobs from the beginning, and give their rows at the point.
 
         With `only`, a truth value for each job, the others are played without a row of their own.
+        With `columns`, places in the catalogue, the rows have no others: less memory to fill.
         What was played or observed before is forgotten: a log must not become its own past. The
         state is then that after the last of their events, for live use to go on from.
         """
@@ -93,13 +102,15 @@ class Replay:
         moments = _moments(facts, point)
         asked = np.flatnonzero(~np.isnan(moments) & (True if only is None else only))
         kinds, who, when, out = _actions(facts, asked, moments)
-        rows = np.empty((len(asked), layout.ROW_WIDTH), dtype=np.float32)
-        kept = np.full((len(facts.values), layout.KEPT), np.nan)
+        wanted = _ALL if columns is None else np.array(columns, dtype=np.int64)
+        rows = np.empty((len(asked), len(wanted)), dtype=np.float32)
+        kept = np.full((len(facts.values), layout.KEPT), np.nan, dtype=np.float32)
         kernels.run(
-            kinds, who, when, out, _elapsed(point), groups, facts.values, kept, self._memory, rows
-        )
+            kinds, who, when, out, _elapsed(point), groups, facts.values, kept, self._memory,
+            _blank_row(), wanted, rows,
+        )  # fmt: skip
         for job in np.flatnonzero(np.isnan(facts.ended)):
-            self._kept[_key(jobs.row(int(job), named=True))] = kept[job]
+            self._kept[_key(jobs.row(int(job), named=True))] = kept[job].copy()
         return Rows(rows, asked, moments[asked])
 
     def observe(self, kind: EventKind, job: Mapping[str, Any], at: datetime) -> None:
@@ -121,11 +132,10 @@ class Replay:
             [-1 if name is None else self._places[g].get(name, 0) for g, name in enumerate(names)],
             dtype=np.int64,
         )
-        kept = self._kept.get(_key(job), np.full(layout.KEPT, np.nan)).copy()
-        row = np.full((1, layout.ROW_WIDTH), np.nan, dtype=np.float32)
+        kept = self._kept.get(_key(job), _NOTHING_KEPT).copy()
+        row = _blank_row()
         self._run(kernels.ROW, now, _elapsed(point), groups, facts, kept, row)
-        written: Array = row[0]
-        return written
+        return row
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the whole state to a file, events still waiting included."""
@@ -137,7 +147,7 @@ class Replay:
         }
         arrays = {
             "memory": self._memory,
-            "kept": _stacked(list(self._kept.values()), layout.KEPT),
+            "kept": _stacked(list(self._kept.values()), layout.KEPT).astype(np.float32),
             "groups": _stacked([e.groups for e in self._waiting], layout.GROUPS).astype(np.int64),
             "facts": _stacked([event.facts for event in self._waiting], layout.FACTS),
             "words": np.frombuffer(json.dumps(words).encode(), dtype=np.uint8),
@@ -181,10 +191,10 @@ class Replay:
         if not due:
             return
         self._waiting = [event for event in self._waiting if event.at >= now]
-        nothing = np.empty((0, layout.ROW_WIDTH), dtype=np.float32)
+        row = _blank_row()
         for event in due:
-            kept = self._kept.setdefault(event.key, np.full(layout.KEPT, np.nan))
-            self._run(event.kind, event.at, np.nan, event.groups, event.facts, kept, nothing)
+            kept = self._kept.setdefault(event.key, _NOTHING_KEPT.copy())
+            self._run(event.kind, event.at, np.nan, event.groups, event.facts, kept, row)
             if event.kind == kernels.END:
                 del self._kept[event.key]
 
@@ -196,11 +206,12 @@ class Replay:
         groups: Array,
         facts: Array,
         kept: Array,
-        rows: Array,
+        row: Array,
     ) -> None:
         kernels.run(
             np.array([kind]), _FIRST, np.array([at]), _FIRST, elapsed,
-            groups[None, :], facts[None, :], kept[None, :], self._memory, rows,
+            groups[None, :], facts[None, :], kept[None, :], self._memory,
+            row, _NONE, row[None, :],
         )  # fmt: skip
 
     def _place(self, group: int, name: str | None) -> int:
@@ -239,6 +250,12 @@ class Replay:
 
 
 _FIRST = np.array([0])
+_ALL, _NONE = np.arange(layout.ROW_WIDTH), np.arange(0)
+_NOTHING_KEPT = np.full(layout.KEPT, np.nan, dtype=np.float32)
+
+
+def _blank_row() -> Array:
+    return np.full(layout.ROW_WIDTH, np.nan, dtype=np.float32)
 
 
 def _blank(places: int) -> Array:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any, Self
 
 import polars as pl
 
@@ -89,6 +90,23 @@ class LabelPolicy:
             .with_columns(cause=pl.when(pl.col("outcome") == str(Outcome.FAILED)).then(cause))
             .drop(missing)
             .collect()
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values by name, for JSON."""
+        return {
+            "ignored": sorted(_words(self.ignored)),
+            "completed": sorted(_words(self.completed)),
+            "exit_codes": {str(code): str(cause) for code, cause in self.exit_codes.items()},
+        }
+
+    @classmethod
+    def from_dict(cls, told: Mapping[str, Any]) -> Self:
+        """The policy that told these values."""
+        return cls(
+            frozenset(map(Cause, told.get("ignored", ()))),
+            frozenset(map(Cause, told.get("completed", ()))),
+            {int(code): Cause(cause) for code, cause in told.get("exit_codes", {}).items()},
         )
 
     def _verdict(self) -> pl.Expr:

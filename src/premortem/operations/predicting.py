@@ -34,7 +34,7 @@ def predict_jobs(
     policy = policy_of(model)
     found = [find_job(store, name, policy, cluster=cluster) for name in names]
     keys = pl.concat([_newest(jobs) for jobs in found]).select(KEY)
-    return _predict(store, model, keys, point, most_reasons, voice, now)
+    return _predict(history(store), model, keys, point, most_reasons, voice, now)
 
 
 def predict_pending(
@@ -49,7 +49,7 @@ def predict_pending(
     waiting = [state for state, progress in STATES.items() if progress is Progress.PENDING]
     jobs = history(store)
     keys = jobs.filter(pl.col("state").is_in(waiting)).select(KEY)
-    found = _predict(store, model, keys, None, most_reasons, voice, now)
+    found = _predict(jobs, model, keys, None, most_reasons, voice, now)
     return sorted(found, key=lambda one: -one.risk)
 
 
@@ -59,7 +59,7 @@ def _newest(jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _predict(
-    store: Store,
+    jobs: pl.DataFrame,
     model: Model,
     keys: pl.DataFrame,
     point: Point | None,
@@ -69,7 +69,6 @@ def _predict(
 ) -> list[Prediction]:
     if keys.is_empty():
         return []
-    jobs = history(store)
     asked = keys.with_columns(wanted=pl.lit(True)).unique(KEY)
     marked = jobs.select(KEY).join(asked, on=KEY, how="left", maintain_order="left")
     wanted = marked["wanted"].fill_null(False).to_numpy()

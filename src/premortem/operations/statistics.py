@@ -13,6 +13,7 @@ from premortem.jobs.fields import Kind
 from premortem.jobs.labels import LABEL_INPUTS, LabelPolicy
 from premortem.jobs.names import name_stem
 from premortem.jobs.outcomes import Cause, Outcome
+from premortem.jobs.usage import core_hours
 from premortem.stores.port import JobQuery, Store
 
 _COLUMNS = tuple(
@@ -88,10 +89,7 @@ def statistics(store: Store, policy: LabelPolicy, query: JobQuery, *, top: int =
     jobs = policy.label(store.jobs(query, _COLUMNS)).with_columns(
         failed=(pl.col("outcome") == "failed").fill_null(False),
         counted=pl.col("outcome").is_in(["failed", "completed"]),
-        # Some tables tell only what was asked for; a job that never ran has run no time.
-        core_hours=(pl.coalesce("alloc_cpus", "req_cpus") * pl.col("elapsed_s") / 3600.0).fill_null(
-            0.0
-        ),
+        core_hours=core_hours(),
         partition=pl.coalesce("alloc_partition", "partition"),
         # An executable known by its number alone has no stem.
         name=pl.coalesce(name_stem(pl.col("job_name")), "executable"),

@@ -16,13 +16,14 @@ import polars as pl
 from premortem import __version__
 from premortem.errors import InvalidInput, NotFound, PremortemError
 from premortem.features.facts import INPUTS
+from premortem.features.replay import Replay
 from premortem.jobs.fields import KEY
 from premortem.jobs.labels import LABEL_INPUTS
 from premortem.prediction.model import Model
 from premortem.registry.port import Registry, Version
 from premortem.stores.port import JobQuery, Store
 from premortem.training import metrics
-from premortem.training.train import Options, Training
+from premortem.training.train import Judged, Options, Training
 
 CHAMPION, CHALLENGER = "champion", "challenger"
 REPORT = "report.json"
@@ -146,8 +147,6 @@ def _is_better(registry: Registry, training: Training) -> tuple[bool, str]:
 
 def _score(champion: Model, name: str, training: Training) -> float | None:
     """How well the model in use would have done on the jobs that judged the new one."""
-    from premortem.features.replay import Replay
-
     judged = training.points[name].judged
     point = champion.points[name]
     only = np.zeros(training.labelled.height, dtype=bool)
@@ -157,7 +156,7 @@ def _score(champion: Model, name: str, training: Training) -> float | None:
     return metrics.average_precision(judged.outcomes[order], point.risk(rows.values))
 
 
-def _metrics(judged: Any) -> dict[str, float | int | None]:
+def _metrics(judged: Judged) -> dict[str, float | int | None]:
     at_threshold = metrics.decided(judged.outcomes, judged.risk >= judged.threshold)
     return {
         "jobs": len(judged.outcomes),

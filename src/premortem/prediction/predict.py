@@ -15,7 +15,6 @@ from premortem.features.catalogue import CATALOGUE
 from premortem.features.points import START, SUBMIT, Point
 from premortem.features.replay import Replay
 from premortem.jobs.labels import LabelPolicy
-from premortem.jobs.outcomes import Cause
 from premortem.jobs.states import STATES, Progress
 from premortem.models.port import Array
 from premortem.prediction.model import Model, PointModel
@@ -59,12 +58,7 @@ class Prediction:
 
 def policy_of(model: Model) -> LabelPolicy:
     """The policy the model's outcomes were read by, and so those of its history must be."""
-    told = model.labels
-    return LabelPolicy(
-        frozenset(map(Cause, told.get("ignored", ()))),
-        frozenset(map(Cause, told.get("completed", ()))),
-        {int(code): Cause(cause) for code, cause in told.get("exit_codes", {}).items()},
-    )
+    return LabelPolicy.from_dict(model.labels)
 
 
 def point_for(job: Mapping[str, Any], model: Model, now: datetime) -> Point:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from premortem.models.port import Array
+from premortem.training.metrics import equal_bins
 
 DRAWS = 300
 # Of fewer users nothing can be drawn; then stretches of time are, so many of them.
@@ -127,14 +128,6 @@ def around(
         return None
     low, middle, high = np.quantile(known, (_LOW, _MIDDLE, _HIGH))
     return max(least, estimate - float(middle - low)), min(most, estimate + float(high - middle))
-
-
-def equal_bins(risk: Array, bins: int = 10) -> Array:
-    """The bin of each job, in order of risk: those `metrics.calibration_error` looks at."""
-    if not len(risk):
-        return np.empty(0, dtype=np.intp)
-    edges = np.unique(np.quantile(risk, np.arange(1, bins) / bins, method="lower"))
-    return np.searchsorted(edges, risk, side="left")
 
 
 def _times_drawn(owners: int, draws: int, seed: int) -> Array:

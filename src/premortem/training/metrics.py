@@ -59,11 +59,18 @@ def calibration_error(outcomes: Array, risk: Array, bins: int = _BINS) -> float 
     """
     if not len(outcomes):
         return None
-    edges = np.unique(np.quantile(risk, np.arange(1, bins) / bins, method="lower"))
-    places = np.searchsorted(edges, risk, side="left")
+    places = equal_bins(risk, bins)
     counts = np.bincount(places)
     apart = np.abs(np.bincount(places, risk) - np.bincount(places, outcomes))
     return float(apart.sum() / counts.sum())
+
+
+def equal_bins(risk: Array, bins: int = _BINS) -> Array:
+    """The bin of each job, in order of risk: about equally many in each, equal risks together."""
+    if not len(risk):
+        return np.empty(0, dtype=np.intp)
+    edges = np.unique(np.quantile(risk, np.arange(1, bins) / bins, method="lower"))
+    return np.searchsorted(edges, risk, side="left")
 
 
 def best_f1_threshold(outcomes: Array, risk: Array) -> float | None:

@@ -24,6 +24,7 @@ from premortem.features.points import Point
 from premortem.jobs.frame import SCHEMA
 from premortem.jobs.names import name_stem
 from premortem.jobs.outcomes import Outcome
+from premortem.jobs.usage import core_hours
 from premortem.models.mixture import Mixture, Scale, places_of
 from premortem.models.port import Array
 from premortem.training import profile_words as words
@@ -345,8 +346,7 @@ def _told(jobs: pl.DataFrame, profiles: Array, user_ended: Array) -> pl.DataFram
             gpus=pl.when(gpus.is_not_null().any()).then(gpus.fill_null(0)),
             partition=pl.coalesce("alloc_partition", "partition"),
             name=pl.coalesce(name_stem(pl.col("job_name")), "executable"),
-            # As in the statistics of a store.
-            core_hours=(pl.coalesce("alloc_cpus", "req_cpus") * elapsed / 3600.0).fill_null(0.0),
+            core_hours=core_hours(),
         )
         .with_columns(
             memory_per_cpu_mb=pl.coalesce(

@@ -18,6 +18,7 @@ from premortem.models.port import Array
 from premortem.training.tuning import Budget, Fold, Judge, Search, Trial, best_of, space, usual
 
 LOCAL = "ray"
+STARTS = 3
 
 
 def search_on_ray(
@@ -90,11 +91,31 @@ def _suggested(trial: Any) -> None:
 
 
 def _connect(ray: Any, on: str) -> None:
-    where = {} if on == LOCAL else {"address": on}
-    try:
-        ray.init(log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR, **where)
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        raise Unavailable(f"Ray cannot be reached at {on}: {error}") from error
+    """Start a Ray on this machine, or join the one at an address.
+
+    One of our own is given `STARTS` chances: on a loaded machine Ray gives up after 30 seconds, and
+    says so with a plain `Exception`.
+    """
+    quietly = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if on != LOCAL:
+        try:
+            ray.init(on, **quietly)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise Unavailable(
+                f"Ray cannot be reached at {on}: {error}. Is its head running with a client server "
+                "at this port? If it asks for a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN."
+            ) from error
+        return
+    for left in reversed(range(STARTS)):
+        try:
+            # "local", or Ray would join whatever else runs on this machine.
+            ray.init("local", include_dashboard=False, **quietly)
+        except Exception as error:
+            ray.shutdown()
+            if not left:
+                raise Unavailable(f"Ray does not start on this machine: {error}") from error
+        else:
+            return
 
 
 class _Given:

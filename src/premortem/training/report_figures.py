@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from premortem.models.port import Array
-from premortem.training.intervals import equal_bins
+from premortem.training.metrics import equal_bins
 from premortem.training.thresholds import Trade
 from premortem.training.tuning import Trial
 

@@ -17,6 +17,7 @@ from premortem.features.facts import Facts, facts_of
 from premortem.features.points import START, SUBMIT, Point, running
 from premortem.features.replay import Replay
 from premortem.jobs.labels import LabelPolicy
+from premortem.jobs.usage import core_hours
 from premortem.models.port import Array, Moments
 from premortem.prediction.model import Model, PointModel, Trees, columns_of
 from premortem.training.benchmark import outcomes_of
@@ -127,18 +128,9 @@ def train(
         raise InvalidInput(f"nothing can be trained: {told}")
     model = Model(
         {name: one.model for name, one in trained.items()}, options.family, zone,
-        labels_of(policy),
+        policy.as_dict(),
     )  # fmt: skip
     return Training(model, trained, left_out, labelled, interrupted)
-
-
-def labels_of(policy: LabelPolicy) -> dict[str, Any]:
-    """A policy as plain values."""
-    return {
-        "ignored": sorted(policy.ignored),
-        "completed": sorted(policy.completed),
-        "exit_codes": {str(code): str(cause) for code, cause in policy.exit_codes.items()},
-    }
 
 
 class _TooFew(Exception):
@@ -163,16 +155,16 @@ def _train_point(
     progress: Callable[[str], None],
     tried: Callable[[Trial], None],
 ) -> TrainedPoint:
-    rows = Replay(site.zone).rows(site.labelled, point)
+    features = feature_set(point, options.family)
+    rows = Replay(site.zone).rows(site.labelled, point, columns=features.places)
     counted = ~np.isnan(site.outcomes[rows.jobs]) & ~np.isnan(site.facts.ended[rows.jobs])
     who = rows.jobs[counted]
-    features = feature_set(point, options.family)
-    values = rows.values[counted][:, list(features.places)]
+    values = rows.values if counted.all() else rows.values[counted]
     outcomes = site.outcomes[who]
     moments = Moments(site.facts.submitted[who], site.facts.ended[who])
-    (split,) = splits(moments.submitted, quantile=1 - JUDGED_SHARE) if len(who) else (None,)
-    if split is None:
+    if not len(who):
         raise _TooFew("there are no jobs")
+    (split,) = splits(moments.submitted, quantile=1 - JUDGED_SHARE)
     before, after = split.training(moments.submitted, moments.ended), split.test(moments.submitted)
     _require_enough(outcomes[before])
 
@@ -184,7 +176,7 @@ def _train_point(
     earlier.fit(
         values[before], outcomes[before], Moments(moments.submitted[before], moments.ended[before])
     )
-    spent = _core_hours(site.labelled)[who]
+    spent = site.labelled.select(core_hours()).to_series().to_numpy()[who]
     threshold, _ = _threshold(earlier, outcomes[before], spent[before], options)
     judged = Judged(
         who[after], values[after], outcomes[after], earlier.risk(values[after]), threshold,
@@ -239,12 +231,3 @@ def _threshold(
     calibrated = model.calibration.apply(risk)
     trade = trade_of(outcomes[places], calibrated, core_hours[places])
     return chosen(trade, options.rule, false_alarm=options.false_alarm_cost), trade.as_dict()
-
-
-def _core_hours(labelled: pl.DataFrame) -> Array:
-    spent = labelled.select(
-        (pl.col("alloc_cpus").fill_null(0) * pl.col("elapsed_s").fill_null(0) / 3600).cast(
-            pl.Float64
-        )
-    )
-    return spent.to_series().to_numpy()

@@ -1,5 +1,6 @@
 """From the end of a job to its outcome and cause."""
 
+import json
 from datetime import UTC, datetime
 
 import polars as pl
@@ -129,3 +130,12 @@ def test_labels_are_added_and_nothing_else_changes():
 def test_no_jobs_give_no_labels():
     jobs = pl.DataFrame(schema={name: SCHEMA[name] for name in LABEL_INPUTS})
     assert LabelPolicy().label(jobs).height == 0
+
+
+def test_a_policy_survives_as_plain_values():
+    policy = LabelPolicy(
+        frozenset({Cause.PREEMPTED, Cause.CANCELLED}),
+        frozenset({Cause.DEADLINE}),
+        {137: Cause.OUT_OF_MEMORY},
+    )
+    assert LabelPolicy.from_dict(json.loads(json.dumps(policy.as_dict()))) == policy

@@ -10,13 +10,11 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from model_folders import contents, folder_of
-from requirements import require
 
 from premortem.errors import InvalidInput, NotFound, Unavailable
 from premortem.registry import Registry, open_registry
@@ -54,22 +52,6 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def registry(root: Path) -> Registry:
     return open_registry(str(root))
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of two megabytes."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = (
-        os.geteuid() == 0
-        and not subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder], check=False
-        ).returncode
-    )
-    require(mounted, "mounting a small file system needs root")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
 
 
 def test_killed_at_any_moment_nothing_is_half_registered(

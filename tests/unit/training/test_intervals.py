@@ -13,7 +13,6 @@ from premortem.training.intervals import (
     FEWEST_USERS,
     Draws,
     around,
-    equal_bins,
 )
 
 MEASURES = {
@@ -130,7 +129,7 @@ def test_no_jobs_at_all() -> None:
 def test_the_bins_are_those_of_the_calibration_error() -> None:
     _, outcomes, risk = cluster(20)
     for told in (risk, np.round(risk, 1), np.full(len(risk), 0.3)):
-        bins = equal_bins(told)
+        bins = metrics.equal_bins(told)
         apart = [abs((told - outcomes)[bins == k].sum()) for k in np.unique(bins)]
         error = metrics.calibration_error(outcomes, told)
         assert sum(apart) / len(told) == pytest.approx(error)

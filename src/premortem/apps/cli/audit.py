@@ -7,24 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from premortem.apps.cli import logs as given
 from premortem.apps.cli.exits import exit_code
-from premortem.apps.cli.logs import (
-    ClusterName,
-    Delimiter,
-    FamilyName,
-    FileFormat,
-    Head,
-    Logs,
-    Mapping,
-    Points,
-    SacctColumns,
-    StatusColumn,
-    Trees,
-    Zone,
-    parsed_points,
-    read_logs,
-    reading,
-)
+from premortem.apps.cli.logs import parsed_points, read_logs, reading
 from premortem.apps.cli.options import AsJson, Invocation
 from premortem.apps.cli.progress import Status
 from premortem.errors import PremortemError
@@ -84,30 +69,30 @@ def add_to(app: typer.Typer) -> None:
 
 def audit(
     context: typer.Context,
-    logs: Logs,
-    points: Points = None,
-    family: FamilyName = "generic",
+    logs: given.Logs,
+    points: given.Points = None,
+    family: given.FamilyName = "generic",
     trials: Annotated[
         int, typer.Option(min=1, max=10_000, metavar="N", help="Other futures to try at each.")
     ] = 3,
     seed: Annotated[
         int, typer.Option(min=0, max=2**31 - 1, help="Another seed, other instants and futures.")
     ] = 0,
-    head: Head = None,
+    head: given.Head = None,
     features: Annotated[
         bool, typer.Option("--features", help="List every feature and when it is known.")
     ] = False,
     no_gain: Annotated[
         bool, typer.Option("--no-gain", help="Do not train models to tell what leaks would gain.")
     ] = False,
-    trees: Trees = 400,
-    format: FileFormat = Format.AUTO,
-    columns: SacctColumns = None,
-    delimiter: Delimiter = None,
-    mapping: Mapping = None,
-    cluster: ClusterName = None,
-    zone: Zone = None,
-    swf_status: StatusColumn = SwfStatus.AUTO,
+    trees: given.Trees = 400,
+    format: given.FileFormat = Format.AUTO,
+    columns: given.SacctColumns = None,
+    delimiter: given.Delimiter = None,
+    mapping: given.Mapping = None,
+    cluster: given.ClusterName = None,
+    zone: given.Zone = None,
+    swf_status: given.StatusColumn = SwfStatus.AUTO,
     as_json: AsJson = False,
 ) -> None:
     """Audit and print; the exit code is 0 only if it holds for all logs."""

@@ -7,24 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from premortem.apps.cli import logs as given
 from premortem.apps.cli.exits import exit_code
-from premortem.apps.cli.logs import (
-    ClusterName,
-    Delimiter,
-    FamilyName,
-    FileFormat,
-    Head,
-    Logs,
-    Mapping,
-    Points,
-    SacctColumns,
-    StatusColumn,
-    Trees,
-    Zone,
-    parsed_points,
-    read_logs,
-    reading,
-)
+from premortem.apps.cli.files import write_page
+from premortem.apps.cli.logs import parsed_points, read_logs, reading
 from premortem.apps.cli.options import AsJson, Invocation
 from premortem.apps.cli.progress import Status
 from premortem.errors import PremortemError
@@ -86,8 +72,8 @@ def add_to(app: typer.Typer) -> None:
 
 def bench(
     context: typer.Context,
-    logs: Logs,
-    points: Points = None,
+    logs: given.Logs,
+    points: given.Points = None,
     models: Annotated[
         list[str] | None,
         typer.Option(
@@ -108,7 +94,7 @@ def bench(
     trials: Annotated[
         int, typer.Option(min=0, max=10_000, metavar="N", help="Trials of the tuned model.")
     ] = 20,
-    family: FamilyName = "generic",
+    family: given.FamilyName = "generic",
     label_policy: Annotated[
         str | None,
         typer.Option(
@@ -134,15 +120,15 @@ def bench(
     seed: Annotated[
         int, typer.Option(min=0, max=2**31 - 1, help="Another seed, another model.")
     ] = 0,
-    trees: Trees = 400,
-    head: Head = None,
-    format: FileFormat = Format.AUTO,
-    columns: SacctColumns = None,
-    delimiter: Delimiter = None,
-    mapping: Mapping = None,
-    cluster: ClusterName = None,
-    zone: Zone = None,
-    swf_status: StatusColumn = SwfStatus.AUTO,
+    trees: given.Trees = 400,
+    head: given.Head = None,
+    format: given.FileFormat = Format.AUTO,
+    columns: given.SacctColumns = None,
+    delimiter: given.Delimiter = None,
+    mapping: given.Mapping = None,
+    cluster: given.ClusterName = None,
+    zone: given.Zone = None,
+    swf_status: given.StatusColumn = SwfStatus.AUTO,
     html: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write a page with curves, to be kept.")
     ] = None,
@@ -189,10 +175,7 @@ def bench(
             "trials": trials, "head": head, "format": str(format),
             "columns": columns, "delimiter": delimiter, "mapping": mapping,
             "cluster": cluster, "zone": how.context.zone, "swf_status": str(swf_status),
-            "labels": {
-                "ignored": sorted(policy.ignored), "completed": sorted(policy.completed),
-                "exit_codes": {str(c): str(why) for c, why in policy.exit_codes.items()},
-            },
+            "labels": policy.as_dict(),
         },
     }  # fmt: skip
     if as_json:
@@ -200,7 +183,7 @@ def bench(
     else:
         _print_tables(results)
     if html:
-        _write_page(html, results, manifest)
+        _write_results(html, results, manifest)
     if not any(one.useful for one in results):
         raise typer.Exit(exit_code(problems[0]) if problems and not results else 1)
 
@@ -282,11 +265,8 @@ def cells(result: PointResult) -> tuple[str, ...]:
     )
 
 
-def _write_page(path: str, results: Sequence[LogResults], manifest: dict[str, Any]) -> None:
-    from pathlib import Path
-
+def _write_results(path: str, results: Sequence[LogResults], manifest: dict[str, Any]) -> None:
     from premortem.apps.cli.bench_page import LogSection, page
-    from premortem.errors import Unavailable
 
     sections = [
         LogSection(
@@ -298,10 +278,7 @@ def _write_page(path: str, results: Sequence[LogResults], manifest: dict[str, An
         )
         for one in results
     ]
-    try:
-        Path(path).write_text(page(sections, manifest), encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise Unavailable(f"{path} cannot be written: {error.strerror or error}") from error
+    write_page(path, page(sections, manifest))
 
 
 def _curves(

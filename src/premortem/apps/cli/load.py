@@ -6,17 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from premortem.apps.cli import logs as given
 from premortem.apps.cli.exits import exit_code
-from premortem.apps.cli.logs import (
-    ClusterName,
-    Delimiter,
-    FileFormat,
-    Mapping,
-    SacctColumns,
-    StatusColumn,
-    Zone,
-    reading,
-)
+from premortem.apps.cli.logs import reading
 from premortem.apps.cli.options import AsJson, Invocation, StoreUrl
 from premortem.sources.formats import Format, SwfStatus
 
@@ -51,13 +43,13 @@ def add_to(app: typer.Typer) -> None:
 def load(
     context: typer.Context,
     paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files to load, or - .")],
-    format: FileFormat = Format.AUTO,
-    columns: SacctColumns = None,
-    delimiter: Delimiter = None,
-    mapping: Mapping = None,
-    cluster: ClusterName = None,
-    zone: Zone = None,
-    swf_status: StatusColumn = SwfStatus.AUTO,
+    format: given.FileFormat = Format.AUTO,
+    columns: given.SacctColumns = None,
+    delimiter: given.Delimiter = None,
+    mapping: given.Mapping = None,
+    cluster: given.ClusterName = None,
+    zone: given.Zone = None,
+    swf_status: given.StatusColumn = SwfStatus.AUTO,
     store: StoreUrl = None,
     as_json: AsJson = False,
 ) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from premortem.apps.cli.files import write_page
 from premortem.apps.cli.logs import FamilyName, parsed_points
 from premortem.apps.cli.models import RegistryUrl, open_registry
 from premortem.apps.cli.options import AsJson, Invocation, Since, StoreUrl, Until, instant
@@ -132,7 +133,7 @@ def train(
     for point, why in training.left_out.items():
         say(f"note: {point} is left out: {why}")
     if html:
-        _write(html, page)
+        write_page(html, page)
     if as_json:
         render.print_json(_as_dict(registered))
     else:
@@ -204,14 +205,3 @@ def _print(training: Training, registered: Registered) -> None:
     output.print(table(title, columns, rows, right=columns[1:]))
     use = "It is in use now" if registered.champion else "It is not in use"
     output.print(f"{use}: {registered.why}.", markup=False)
-
-
-def _write(path: str, page: str) -> None:
-    from pathlib import Path
-
-    from premortem.errors import Unavailable
-
-    try:
-        Path(path).write_text(page, encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise Unavailable(f"{path} cannot be written: {error.strerror or error}") from error
