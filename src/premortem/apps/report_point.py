@@ -326,8 +326,10 @@ def _search(told: Told) -> str:
         f"{len(trials)} sets of parameters were tried in {seconds:,.0f} s, {given_up} of them "
         f"given up early; each is scored by its average precision on later jobs.{ended}"
     )
-    best = [
-        (name.replace("_", " "), f"{value:.4g}") for name, value in told["search"]["best"].items()
+    best: Mapping[str, Told] = told["search"]["best"]
+    names = list(next(iter(best.values()), {}))
+    used = [
+        (name.replace("_", " "), *(f"{one[name]:.4g}" for one in best.values())) for name in names
     ]
     drawn = ""
     if any(one["score"] is not None for one in trials):
@@ -335,5 +337,5 @@ def _search(told: Told) -> str:
             drawings.search(told), "Each dot is a trial, the line the best score so far."
         )
     return f"<h3>The search for parameters</h3>{paragraph(note, note=True)}" + row(
-        drawn, table(("parameter", "used"), best)
+        drawn, table(("parameter", *best), used)
     )

@@ -14,6 +14,8 @@ from premortem.models.port import Array, Moments
 
 # For fewer rows, several threads cost more than they bring.
 _ROWS_WORTH_THREADS = 5_000
+# So that what is looked at on the way takes no memory to speak of.
+_ROWS_AT_ONCE = 65_536
 
 
 class BoostedTrees:
@@ -84,14 +86,27 @@ class BoostedTrees:
 
 def used_columns(values: Array) -> Array:
     """The places of the columns that have a value at all."""
-    used = np.flatnonzero(np.isfinite(values).any(axis=0))
+    used = np.flatnonzero([_has_any(column) for column in values.T])
     if not len(used):
         raise InvalidInput("training needs a column with values: all are missing")
     return used
 
 
 def finite(values: Array, used: Array) -> Array:
-    """These columns as the engines want them, with NaN for whatever is not a finite number."""
-    chosen = values[:, used].astype(np.float32, copy=True)
-    chosen[~np.isfinite(chosen)] = np.nan
+    """These columns as the engines want them, with NaN for whatever is not a finite number.
+
+    Where all are wanted and none of them has an infinite number, they are given as they are.
+    """
+    whole = len(used) == values.shape[1] and values.dtype == np.float32
+    chosen = values if whole else values.take(used, axis=1).astype(np.float32, copy=False)
+    for some in range(0, len(chosen), _ROWS_AT_ONCE):
+        infinite = np.isinf(chosen[some : some + _ROWS_AT_ONCE])
+        if infinite.any():
+            chosen = chosen.copy() if chosen is values else chosen
+            chosen[some : some + _ROWS_AT_ONCE][infinite] = np.nan
     return chosen
+
+
+def _has_any(column: Array) -> bool:
+    """Whether there is a finite number; most often one of the first is."""
+    return bool(np.isfinite(column[:100]).any() or np.isfinite(column).any())

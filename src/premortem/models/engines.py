@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Protocol
 
 from premortem.errors import InvalidInput, MissingExtra
@@ -66,6 +67,12 @@ _ENGINES = {
     "catboost": _Place("premortem.models.engine_catboost", "catboost", "catboost"),
 }
 ENGINES = tuple(_ENGINES)
+DEFAULT = "xgboost"
+
+
+def installed() -> tuple[str, ...]:
+    """The engines whose libraries are here."""
+    return tuple(name for name, place in _ENGINES.items() if find_spec(place.library))
 
 
 def engine(name: str) -> Engine:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
@@ -15,6 +19,9 @@ from premortem.models.port import Array
 # What LightGBM takes for zero where zero stands for missing.
 _NEARLY_ZERO = np.float32(1e-35)
 _MOST_COLUMNS = 1_000_000
+# For fewer rows another thread costs more than it brings.
+_SCORED_WORTH_A_THREAD = 4_000
+_EXPLAINED_WORTH_A_THREAD = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +50,8 @@ class FlatTrees:
 
     Made by the functions of `flat_readers`. Rows are matrices of float32, NaN for missing; numbers
     of more digits are rounded to that, and infinite ones are numbers like others, not missing. One
-    row has the same scores alone as among others. The compiled code lets other threads run, so
-    that large batches may be split among them.
+    row has the same scores alone as among others. Large batches are split among threads, as many
+    as there are cores.
     """
 
     def __init__(
@@ -74,13 +81,19 @@ class FlatTrees:
         """The log odds of failure of each row."""
         rows = self._rows(values)
         out = np.empty(len(rows))
-        kernels.score(self._nodes, self._values, self._roots, self._steps, self._base, rows, out)
+
+        def score(some: slice) -> None:
+            kernels.score(
+                self._nodes, self._values, self._roots, self._steps, self._base, rows[some],
+                out[some],
+            )  # fmt: skip
+
+        _in_parts(score, len(rows), _SCORED_WORTH_A_THREAD)
         return out
 
     def risk(self, values: Array) -> Array:
         """The probability of failure of each row."""
-        found: Array = np.exp(-np.logaddexp(0.0, -self.margins(values)))
-        return found
+        return as_risk(self.margins(values))
 
     def contributions(self, values: Array) -> Array:
         """What each column adds to each row's margin: exact path-dependent tree SHAP.
@@ -91,9 +104,14 @@ class FlatTrees:
         rows = self._rows(values)
         out = np.empty((len(rows), self.width + 1))
         out[:, -1] = self._expected
-        kernels.explain(
-            self._splits, self._trees, self._points, self._weights, self._room, rows, out
-        )
+
+        def explain(some: slice) -> None:
+            kernels.explain(
+                self._splits, self._trees, self._points, self._weights, self._room, rows[some],
+                out[some],
+            )  # fmt: skip
+
+        _in_parts(explain, len(rows), _EXPLAINED_WORTH_A_THREAD)
         return out
 
     def importance(self) -> Array:
@@ -116,6 +134,29 @@ class FlatTrees:
                 part = values[:, column]
                 part[np.abs(part) <= _NEARLY_ZERO] = np.nan
         return values
+
+
+def _in_parts(work: Callable[[slice], None], rows: int, worth: int) -> None:
+    """Do the work for all rows: in a part for each core, if each part has so many rows at least."""
+    parts = min(_cores(), rows // worth)
+    if parts < 2:
+        work(slice(None))
+        return
+    edges = np.linspace(0, rows, parts + 1).astype(int)
+    with ThreadPoolExecutor(parts) as threads:
+        for done in [threads.submit(work, slice(*ends)) for ends in pairwise(edges)]:
+            done.result()
+
+
+def _cores() -> int:
+    """Those this process may use, which may be fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def as_risk(margins: Array) -> Array:
+    """The probabilities that log odds stand for."""
+    found: Array = np.exp(-np.logaddexp(0.0, -margins))
+    return found
 
 
 class _Ordered:

@@ -99,9 +99,7 @@ class Mixture:
         profiles apart, not usual rows from unusual ones. A row gets the same answer alone or among
         any others; memory in use does not grow with their number, but for the answer.
         """
-        width = len(self._columns) if self.width is None else self.width
-        if values.ndim != 2 or values.shape[1] != width:
-            raise InvalidInput(f"expected rows of {width} columns, not {values.shape}")
+        self._check(values)
         profiles = np.empty(len(values), dtype=np.intp)
         closeness = np.empty(len(values))
         for begin in range(0, len(values), _ROWS_AT_ONCE):
@@ -112,10 +110,27 @@ class Mixture:
             closeness[some] = 1.0 / np.exp(likelihood).sum(axis=1)
         return profiles, closeness
 
+    def memberships(self, values: Array) -> Array:
+        """How likely each row is of each profile: a column a profile, a row's sum being 1."""
+        self._check(values)
+        found = np.empty((len(values), self.profiles))
+        for begin in range(0, len(values), _ROWS_AT_ONCE):
+            some = slice(begin, begin + _ROWS_AT_ONCE)
+            likelihood = self._log_likelihood(values[some])
+            likelihood -= likelihood.max(axis=1, keepdims=True)
+            found[some] = np.exp(likelihood)
+        found /= found.sum(axis=1, keepdims=True)
+        return found
+
     def assign_one(self, row: Array) -> tuple[int, float]:
         """The same of a single row, as a live replay gives it."""
         profiles, closeness = self.assign(row[np.newaxis])
         return int(profiles[0]), float(closeness[0])
+
+    def _check(self, values: Array) -> None:
+        width = len(self._columns) if self.width is None else self.width
+        if values.ndim != 2 or values.shape[1] != width:
+            raise InvalidInput(f"expected rows of {width} columns, not {values.shape}")
 
     def _log_likelihood(self, values: Array) -> Array:
         """Of each row in each profile, but for what is the same in all."""

@@ -28,5 +28,13 @@ class TreeParameters:
         return asdict(self)
 
 
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How trees are grown: by which engine, with which parameters."""
+
+    engine: str = "xgboost"
+    parameters: TreeParameters = TreeParameters()
+
+
 # For what does not change with time.
 BOLD = TreeParameters(learning_rate=0.1, leaf_weight=1.0, l2=1.0, rows=1.0, columns=1.0)

@@ -29,3 +29,16 @@ class Classifier(Protocol):
 
     def risk(self, values: Array) -> Array:
         """The probability of failure of each row, whose columns are those of `fit`."""
+
+
+class Weighed(Classifier, Protocol):
+    """A classifier for which some rows may count more than others."""
+
+    def fit(
+        self,
+        values: Array,
+        outcomes: Array,
+        moments: Moments | None = None,
+        weights: Array | None = None,
+    ) -> None:
+        """Learn from these rows, each of which counts by its weight."""

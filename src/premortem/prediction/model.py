@@ -14,48 +14,63 @@ import numpy as np
 from premortem.errors import Conflict, InvalidInput, NotFound
 from premortem.features.catalogue import CATALOGUE, Family, feature_set
 from premortem.features.points import Point, parse_point
+from premortem.models.blended import BlendedScorer, Scorer
 from premortem.models.boosted import finite
 from premortem.models.calibration import Calibration
 from premortem.models.engines import engine
-from premortem.models.flat import FlatTrees
 from premortem.models.port import Array
+from premortem.prediction.kinds import Kinds, place_of
 
-FORMAT = 1
+FORMAT = 2
 _DESCRIPTION = "model.json"
-_PLACES = {feature.name: place for place, feature in enumerate(CATALOGUE)}
+
+
+@dataclass(frozen=True)
+class Booster:
+    """Trees as their engine dumped them."""
+
+    engine: str
+    dumped: bytes = field(repr=False)
 
 
 @dataclass(frozen=True)
 class Trees:
-    """A booster as it was dumped by its engine, and the features that are its columns."""
+    """Boosters, and the features that are their columns; of several, the log odds are averaged."""
 
-    engine: str
+    boosters: tuple[Booster, ...]
     columns: tuple[str, ...]
-    dumped: bytes = field(repr=False)
     calibration: Calibration = Calibration()
 
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """What grew the trees."""
+        return tuple(booster.engine for booster in self.boosters)
+
     @cached_property
-    def flat(self) -> FlatTrees:
+    def flat(self) -> Scorer:
         """The trees as arrays."""
-        library = engine(self.engine)
-        found = library.flat(library.load(self.dumped))
-        if found.width != len(self.columns):
-            raise InvalidInput(
-                f"the trees have {found.width} columns, their description {len(self.columns)}"
-            )
-        return found
+        parts = []
+        for booster in self.boosters:
+            library = engine(booster.engine)
+            found = library.flat(library.load(booster.dumped))
+            if found.width != len(self.columns):
+                raise InvalidInput(
+                    f"the trees have {found.width} columns, their description {len(self.columns)}"
+                )
+            parts.append(found)
+        return parts[0] if len(parts) == 1 else BlendedScorer(parts)
 
     @cached_property
     def places(self) -> Array:
-        """Where the columns stand in the replay's rows."""
-        return np.array([_PLACES[name] for name in self.columns], dtype=np.intp)
+        """Where the columns stand in the replay's rows, and in those of `Kinds` behind them."""
+        return np.array([place_of(name) for name in self.columns], dtype=np.intp)
 
     def shown(self, rows: Array) -> Array:
-        """What the trees see of the replay's rows."""
+        """What the trees see of rows."""
         return finite(rows, self.places)
 
     def risk(self, rows: Array) -> Array:
-        """The calibrated probability for each of the replay's rows."""
+        """The calibrated probability for each row."""
         return self.calibration.apply(self.flat.risk(self.shown(rows)))
 
 
@@ -65,7 +80,8 @@ class PointModel:
 
     A risk of at least `threshold` foretells failure. `causes` tell, of a job that fails, how likely
     each way is; there are none where the log does not tell them apart. `trade` is what each
-    threshold would have cost and caught on jobs the trees had not seen.
+    threshold would have cost and caught on jobs the trees had not seen. `kinds` are profiles that
+    the trees look at, too; then they are shown what `seen` makes of the replay's rows.
     """
 
     point: Point
@@ -76,16 +92,21 @@ class PointModel:
     causes: Mapping[str, Trees] = field(default_factory=dict)
     trade: Mapping[str, Any] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    kinds: Kinds | None = None
+
+    def seen(self, rows: Array) -> Array:
+        """The replay's rows as the trees want them."""
+        return rows if self.kinds is None else self.kinds.beside(rows)
 
     def risk(self, rows: Array) -> Array:
         """The calibrated risk of failure for each of the replay's rows."""
-        return self.trees.risk(rows)
+        return self.trees.risk(self.seen(rows))
 
-    def cause_shares(self, rows: Array) -> Array:
-        """How likely each cause is for each row, if the job fails; a column a cause."""
+    def cause_shares(self, seen: Array) -> Array:
+        """How likely each cause is for each row seen, if the job fails; a column a cause."""
         if not self.causes:
-            return np.empty((len(rows), 0))
-        found = np.column_stack([trees.risk(rows) for trees in self.causes.values()])
+            return np.empty((len(seen), 0))
+        found = np.column_stack([trees.risk(seen) for trees in self.causes.values()])
         shares: Array = found / np.maximum(found.sum(axis=1, keepdims=True), 1e-12)
         return shares
 
@@ -135,6 +156,7 @@ class Model:
                 },
                 "trade": dict(one.trade),
                 "parameters": dict(one.parameters),
+                "kinds": one.kinds.as_dict() if one.kinds else None,
             }
         text = json.dumps(described, indent=1, allow_nan=False)
         (folder / _DESCRIPTION).write_text(text, encoding="utf-8")
@@ -168,25 +190,32 @@ def columns_of(names: Sequence[str], used: Array) -> tuple[str, ...]:
 
 
 def _write(trees: Trees, folder: Path, place: str) -> dict[str, Any]:
-    file = f"{place}/{engine(trees.engine).file}"
     (folder / place).mkdir(parents=True, exist_ok=True)
-    (folder / file).write_bytes(trees.dumped)
+    boosters = []
+    for booster in trees.boosters:
+        file = f"{place}/{engine(booster.engine).file}"
+        (folder / file).write_bytes(booster.dumped)
+        boosters.append({"engine": booster.engine, "file": file})
     return {
-        "engine": trees.engine, "file": file, "columns": list(trees.columns),
+        "boosters": boosters,
+        "columns": list(trees.columns),
         "calibration": trees.calibration.as_dict(),
-    }  # fmt: skip
+    }
 
 
-def _read(told: Mapping[str, Any], folder: Path) -> Trees:
-    unknown = [name for name in told["columns"] if name not in _PLACES]
+def _read(told: Mapping[str, Any], folder: Path, kinds: Kinds | None) -> Trees:
+    width = len(CATALOGUE) + (len(kinds.described) if kinds else 0)
+    places = {name: place_of(name) for name in told["columns"]}
+    unknown = [name for name, place in places.items() if place is None or place >= width]
     if unknown:
         raise Conflict(f"the model uses features that are no more: {', '.join(unknown[:3])}")
-    return Trees(
-        str(told["engine"]),
-        tuple(told["columns"]),
-        (folder / str(told["file"])).read_bytes(),
-        Calibration.from_dict(told["calibration"]),
+    boosters = tuple(
+        Booster(str(one["engine"]), (folder / str(one["file"])).read_bytes())
+        for one in told["boosters"]
     )
+    if not boosters:
+        raise ValueError("no trees")
+    return Trees(boosters, tuple(told["columns"]), Calibration.from_dict(told["calibration"]))
 
 
 def _point(name: str, told: Mapping[str, Any], folder: Path, family: Family) -> PointModel:
@@ -196,13 +225,15 @@ def _point(name: str, told: Mapping[str, Any], folder: Path, family: Family) -> 
             f"the model was trained on other features at {point} than this version of premortem "
             "has: train it anew"
         )
+    kinds = Kinds.from_dict(told["kinds"]) if told["kinds"] else None
     return PointModel(
         point,
         str(told["fingerprint"]),
-        _read(told["trees"], folder),
+        _read(told["trees"], folder, kinds),
         float(told["threshold"]),
         str(told["rule"]),
-        {cause: _read(trees, folder) for cause, trees in told["causes"].items()},
+        {cause: _read(trees, folder, kinds) for cause, trees in told["causes"].items()},
         told["trade"],
         told["parameters"],
+        kinds,
     )

@@ -123,10 +123,11 @@ def predictions(
     voice: Literal["your", "their"] = "your",
 ) -> list[Prediction]:
     """Predictions for rows of the replay, `jobs` being the records they are of."""
-    risk = model.risk(rows)
-    shares = model.cause_shares(rows)
+    seen = model.seen(rows)
+    risk = model.trees.risk(seen)
+    shares = model.cause_shares(seen)
     causes = list(model.causes)
-    shown = model.trees.shown(rows)
+    shown = model.trees.shown(seen)
     effects = model.trees.flat.contributions(shown) if most_reasons else None
     found = []
     for at, job in enumerate(jobs):
@@ -135,8 +136,9 @@ def predictions(
         why: list[Reason] = []
         if effects is not None:
             why = reasons(
-                rows[at], model.trees.columns, effects[at, :-1], job, most=most_reasons, voice=voice
-            )
+                rows[at], model.trees.columns, effects[at, :-1], job, most=most_reasons,
+                voice=voice, kind=model.kinds.sentence(seen[at]) if model.kinds else None,
+            )  # fmt: skip
         found.append(
             Prediction(
                 cluster=job["cluster"],

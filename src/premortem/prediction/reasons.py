@@ -11,6 +11,7 @@ from premortem.features.catalogue import CATALOGUE, Feature
 from premortem.features.layout import PARENTS
 from premortem.features.memory import AT_LIMIT_PART, EARLY_PART, FIRST_GUESS, PRIOR_WEIGHT
 from premortem.models.port import Array
+from premortem.prediction.kinds import TOPIC as PROFILE
 from premortem.prediction.phrases import Tally, Told, Voice
 from premortem.prediction.wording import sentence
 
@@ -55,18 +56,20 @@ def reasons(
     most: int = 3,
     voice: Voice = "your",
     least: float = 0.05,
+    kind: str | None = None,
 ) -> list[Reason]:
     """The strongest reasons, at most so many: what raises the risk first, then what lowers it.
 
     `row` is one of the replay's, in the order of the catalogue; `contributions` are those of the
     trees' columns in log odds, without the expected value. Topics that add up to less than `least`
-    are left out, so there may be none. `voice` is to whom it is told: the user, or others.
+    are left out, so there may be none. `voice` is to whom it is told: the user, or others. `kind`
+    is the sentence on the job's profile, where the trees look at profiles.
     """
     if len(columns) != len(contributions):
         raise InvalidInput(f"{len(columns)} columns cannot have {len(contributions)} contributions")
     topics: dict[str, dict[str, float]] = {}
     for name, contribution in zip(columns, contributions, strict=True):
-        topics.setdefault(_TOPICS[name], {})[name] = float(contribution)
+        topics.setdefault(_TOPICS.get(name, PROFILE), {})[name] = float(contribution)
     effects = {topic: sum(parts.values()) for topic, parts in topics.items()}
     enough = [topic for topic, effect in effects.items() if abs(effect) >= least]
     strongest = sorted(enough, key=lambda topic: -abs(effects[topic]))[: max(most, 0)]
@@ -79,7 +82,8 @@ def reasons(
         features = sorted(parts, key=lambda name: -parts[name] if effect > 0 else parts[name])
         told = Told(values, tallies, job, features, effect > 0, voice)
         numbers = {name: values[name] for name in features if name in values}
-        found.append(Reason(sentence(topic, told), effect, topic, numbers))
+        text = kind if topic == PROFILE and kind else sentence(topic, told)
+        found.append(Reason(text, effect, topic, numbers))
     return found
 
 

@@ -26,13 +26,13 @@ from premortem.training.hindsight import hindsight
 from premortem.training.imbalance import Balanced, Imbalance
 from premortem.training.metrics import Decided
 from premortem.training.splits import Split, splits, validation
-from premortem.training.tuned import TunedTrees
+from premortem.training.tuned import AUTO, TunedTrees
 from premortem.training.tuning import Budget
 
 MODEL = "xgboost"
 # What can be judged, and what is unless something else is asked for.
 TUNED = "tuned"
-CONTENDERS = (*ENGINES, TUNED, *BASELINES)
+CONTENDERS = (*ENGINES, TUNED, AUTO, *BASELINES)
 USUAL = (MODEL, *BASELINES)
 DEFAULT_TRIALS = Budget().trials
 # With fewer jobs to judge by, or to learn from, a number would say nothing.
@@ -105,8 +105,8 @@ def benchmark_log(
     A point that cannot be judged gives one result with a message, and the others are not affected.
     `zone` is the site's, `quantile` where the cut (the first, with folds) is among the times of
     submission. `models` are the names of those of `CONTENDERS` to judge, `USUAL` unless given;
-    `tuned` searches for its parameters, in so many `trials`. With `imbalance` the default model is
-    also judged by each of these strategies.
+    `tuned` searches for its parameters, in so many `trials`, `auto` for its engines, too. With
+    `imbalance` the default model is also judged by each of these strategies.
     `progress` is told what is being done.
     """
     unknown = sorted(set(models or ()) - set(CONTENDERS))
@@ -139,8 +139,9 @@ def benchmark_log(
             contenders = {
                 name: OnColumns(_trees(trees, seed, name), features.places) for name in ENGINES
             }
-            tuned = TunedTrees(budget=Budget(trials), seed=seed)
-            contenders[TUNED] = OnColumns(tuned, features.places)
+            for name, engine in ((TUNED, MODEL), (AUTO, AUTO)):
+                tuned = TunedTrees(engine=engine, budget=Budget(trials), seed=seed)
+                contenders[name] = OnColumns(tuned, features.places)
             contenders |= baselines(features, lambda: _trees(trees, seed))
             contenders = {n: c for n, c in contenders.items() if n in (models or USUAL)}
             for strategy in imbalance:

@@ -9,7 +9,7 @@ import numpy as np
 from premortem.models.boosted import BoostedTrees
 from premortem.models.parameters import TreeParameters
 from premortem.models.port import Array
-from premortem.prediction.model import Trees, columns_of
+from premortem.prediction.model import Booster, Trees, columns_of
 from premortem.training.calibrating import calibrated
 
 # A way to fail that was seen less often cannot be told from chance.
@@ -47,6 +47,6 @@ def cause_models(
         model.fit(values[~later], outcomes[~later])
         calibration = calibrated(outcomes[later], model.risk(values[later]))
         model.fit(values, outcomes)
-        columns = columns_of(names, model.used)
-        found[way] = Trees(engine, columns, model.dump(), calibration)
+        booster = Booster(engine, model.dump())
+        found[way] = Trees((booster,), columns_of(names, model.used), calibration)
     return found

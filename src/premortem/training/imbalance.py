@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from premortem.errors import InvalidInput, MissingExtra
-from premortem.models.boosted import BoostedTrees
-from premortem.models.port import Array, Moments
+from premortem.models.port import Array, Moments, Weighed
 from premortem.training.active import informative
 
 # Neighbours of a failure among which SMOTE draws new ones; and the most failures it looks at.
@@ -39,16 +39,17 @@ def parsed_strategies(names: Sequence[str]) -> list[Imbalance]:
 
 
 Rows = tuple[Array, Array, Array | None]
+Learner = TypeVar("Learner", bound=Weighed)
 
 
-class Balanced:
-    """Boosted trees that learn from rows as a strategy arranges them; rows are in order of time.
+class Balanced(Generic[Learner]):
+    """A model that learns from rows as a strategy arranges them; rows are in order of time.
 
     Only ever what is learned from is arranged: rows to judge by must stay as they are.
     """
 
     def __init__(
-        self, strategy: Imbalance, make_model: Callable[[], BoostedTrees], *, seed: int = 0
+        self, strategy: Imbalance, make_model: Callable[[], Learner], *, seed: int = 0
     ) -> None:
         self._strategy = strategy
         self._make_model = make_model

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from premortem.features.catalogue import CATALOGUE, Feature
+from premortem.prediction.kinds import TOPIC as PROFILE
 from premortem.prediction.model import Trees
 
 MOST_FEATURES = 20
@@ -20,14 +21,14 @@ def importance_of(trees: Trees) -> dict[str, Any]:
     pairs = sorted(zip(trees.columns, shares.tolist(), strict=True), key=lambda pair: -pair[1])
     groups: dict[str, float] = {}
     for name, share in pairs:
-        group = group_of(_FEATURES[name])
+        group = _group(name)
         groups[group] = groups.get(group, 0.0) + share
     return {
         "features": [
             {
                 "feature": name,
-                "meaning": _meaning(_FEATURES[name]),
-                "group": group_of(_FEATURES[name]),
+                "meaning": _meaning(name),
+                "group": _group(name),
                 "share": share,
             }
             for name, share in pairs[:MOST_FEATURES]
@@ -41,9 +42,15 @@ def importance_of(trees: Trees) -> dict[str, Any]:
     }
 
 
-def _meaning(feature: Feature) -> str:
+def _group(name: str) -> str:
+    return group_of(_FEATURES[name]) if name in _FEATURES else PROFILE
+
+
+def _meaning(name: str) -> str:
     """On its own; the catalogue tells rates that fade right after those that do not."""
-    return feature.meaning.replace("The same, fading", "Share that failed, fading")
+    if name not in _FEATURES:
+        return "How likely the job is of this profile"
+    return _FEATURES[name].meaning.replace("The same, fading", "Share that failed, fading")
 
 
 def group_of(feature: Feature) -> str:

@@ -13,11 +13,10 @@ from premortem.features.points import SUBMIT
 from premortem.features.replay import Replay
 from premortem.training.benchmark import outcomes_of
 from premortem.training.correlation import correlation_map
+from premortem.training.kinds import MOST_PROFILES
 from premortem.training.profiles import describe, fit_profiles
 from premortem.training.train import Training
 
-# More kinds than a reader can keep apart help nobody, whatever the likelihood says.
-MOST_PROFILES = 6
 _NAMES = [feature.name for feature in CATALOGUE]
 
 

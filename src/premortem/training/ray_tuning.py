@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from premortem.errors import MissingExtra, Unavailable
+from premortem.models.engines import DEFAULT
+from premortem.models.parameters import Recipe
 from premortem.models.port import Array
 from premortem.training.tuning import Budget, Fold, Judge, Search, Trial, best_of, space, usual
 
@@ -28,7 +30,7 @@ def search_on_ray(
     budget: Budget = Budget(),
     *,
     on: str = LOCAL,
-    engine_name: str = "xgboost",
+    engine_name: str = DEFAULT,
     weigh: Callable[[Array], Array | None] = lambda _: None,
     seed: int = 0,
     progress: Callable[[Trial], None] = lambda _: None,
@@ -79,10 +81,10 @@ def search_on_ray(
             ).fit()
     finally:
         ray.shutdown()
-    trials = tuple(_trial(number, one) for number, one in enumerate(found))
+    trials = tuple(_trial(number, one, engine_name) for number, one in enumerate(found))
     for one in trials:
         progress(one)
-    return Search(best_of(trials), trials)
+    return Search((Recipe(engine_name, best_of(trials)),), trials)
 
 
 def _suggested(trial: Any) -> None:
@@ -131,10 +133,10 @@ class _Given:
         return int(self._config[name])
 
 
-def _trial(number: int, found: Any) -> Trial:
+def _trial(number: int, found: Any, engine_name: str) -> Trial:
     parameters = space(_Given(found.config))
     told = found.metrics or {}
     if "score" not in told:
-        return Trial(number, parameters, None, 0.0)
+        return Trial(number, parameters, None, 0.0, engine_name)
     tried = replace(parameters, rounds=int(told["rounds"]))
-    return Trial(number, tried, float(told["score"]), float(told["seconds"]))
+    return Trial(number, tried, float(told["score"]), float(told["seconds"]), engine_name)

@@ -87,7 +87,7 @@ def _data(training: Training) -> dict[str, Any]:
         "labels": model.labels,
         "family": str(model.family),
         "zone": model.zone,
-        "engines": sorted({one.trees.engine for one in model.points.values()}),
+        "engines": sorted({name for one in model.points.values() for name in one.trees.engines}),
         "versions": _versions(),
     }
 
@@ -140,7 +140,7 @@ def _point(training: Training, one: TrainedPoint, facts: Facts, seed: int) -> di
         "importance": importance_of(model.trees),
         "search": {
             "trials": figures.search_history(one.search.trials),
-            "best": one.search.best.as_dict(),
+            "best": dict(model.parameters),
             "interrupted": one.search.interrupted,
         },
         "trade": figures.trade_table(model.trade, model.threshold),

@@ -19,10 +19,11 @@ from premortem.features.replay import Replay
 from premortem.jobs.labels import LabelPolicy
 from premortem.jobs.usage import core_hours
 from premortem.models.port import Array, Moments
-from premortem.prediction.model import Model, PointModel, Trees, columns_of
+from premortem.prediction.model import Booster, Model, PointModel, Trees, columns_of
 from premortem.training.benchmark import outcomes_of
 from premortem.training.causes import cause_models
 from premortem.training.imbalance import Imbalance
+from premortem.training.kinds import kinds_of
 from premortem.training.splits import splits, validation
 from premortem.training.thresholds import FALSE_ALARM_COST, chosen, trade_of
 from premortem.training.tuned import TunedTrees
@@ -39,7 +40,9 @@ FEWEST_FAILURES = 20
 class Options:
     """How to train; `rule` chooses the threshold, as `thresholds.chosen` reads it.
 
+    `engine` grows the trees; `auto` is whichever of those installed proves best, point by point.
     With `on`, the search runs on Ray: `ray` for this machine, or the `ray://` address of another.
+    With `profiles`, the trees also look at which profile a job is of.
     """
 
     engine: str = "xgboost"
@@ -50,6 +53,7 @@ class Options:
     false_alarm_cost: float = FALSE_ALARM_COST
     seed: int = 0
     on: str | None = None
+    profiles: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +107,8 @@ def train(
     An interruption ends the search of the point at hand: what it found is used, and points not yet
     begun are left out. `journal` keeps the trials, so that the same training goes on from there.
     """
+    if journal and options.on:
+        raise InvalidInput("a search on Ray keeps no journal: leave one of the two out")
     labelled = policy.label(jobs)
     site = _Site(labelled, facts_of(labelled, zone=zone), outcomes_of(labelled), zone)
     trained: dict[str, TrainedPoint] = {}
@@ -156,10 +162,9 @@ def _train_point(
     tried: Callable[[Trial], None],
 ) -> TrainedPoint:
     features = feature_set(point, options.family)
-    rows = Replay(site.zone).rows(site.labelled, point, columns=features.places)
-    counted = ~np.isnan(site.outcomes[rows.jobs]) & ~np.isnan(site.facts.ended[rows.jobs])
-    who = rows.jobs[counted]
-    values = rows.values if counted.all() else rows.values[counted]
+    counted = ~np.isnan(site.outcomes) & ~np.isnan(site.facts.ended)
+    rows = Replay(site.zone).rows(site.labelled, point, only=counted, columns=features.places)
+    who, values = rows.jobs, rows.values
     outcomes = site.outcomes[who]
     moments = Moments(site.facts.submitted[who], site.facts.ended[who])
     if not len(who):
@@ -167,17 +172,24 @@ def _train_point(
     (split,) = splits(moments.submitted, quantile=1 - JUDGED_SHARE)
     before, after = split.training(moments.submitted, moments.ended), split.test(moments.submitted)
     _require_enough(outcomes[before])
+    names, kinds = list(features.names), None
+    if options.profiles:
+        progress(f"{point}: profiles")
+        profiles, kinds = kinds_of(
+            values, names, before, site.labelled[who[before]],
+            point=point, family=options.family, seed=options.seed,
+        )  # fmt: skip
+        values = np.hstack([values, profiles])
+        names += kinds.columns
 
     progress(f"{point}: search")
     earlier = TunedTrees(
         engine=options.engine, budget=options.budget, imbalance=options.imbalance,
         seed=options.seed, on=options.on, journal=journal, name=point.name, progress=tried,
     )  # fmt: skip
-    earlier.fit(
-        values[before], outcomes[before], Moments(moments.submitted[before], moments.ended[before])
-    )
+    earlier.fit(values, outcomes, moments, among=before)
     spent = site.labelled.select(core_hours()).to_series().to_numpy()[who]
-    threshold, _ = _threshold(earlier, outcomes[before], spent[before], options)
+    threshold, _ = _threshold(earlier, outcomes, spent, options)
     judged = Judged(
         who[after], values[after], outcomes[after], earlier.risk(values[after]), threshold,
         int(before.sum()),
@@ -185,7 +197,7 @@ def _train_point(
 
     progress(f"{point}: final training")
     final = TunedTrees(
-        engine=options.engine, parameters=earlier.search.best, imbalance=options.imbalance,
+        recipes=earlier.search.best, imbalance=options.imbalance,
         seed=options.seed,
     )  # fmt: skip
     final.fit(values, outcomes, moments)
@@ -195,17 +207,19 @@ def _train_point(
         values[failed],
         site.labelled["cause"].gather(who[failed]).to_list(),
         validation(moments.ended[failed]),
-        features.names,
-        engine=options.engine,
+        names,
+        engine=earlier.search.best[0].engine,
         seed=options.seed,
     )
     trees = Trees(
-        options.engine, columns_of(features.names, final.trees.used), final.trees.dump(),
+        tuple(Booster(part.engine, part.dump()) for part in final.trees.parts),
+        columns_of(names, final.trees.used),
         final.calibration,
-    )  # fmt: skip
+    )
     model = PointModel(
         point, features.fingerprint, trees, threshold, options.rule, causes, trade,
-        earlier.search.best.as_dict(),
+        {recipe.engine: recipe.parameters.as_dict() for recipe in earlier.search.best},
+        kinds,
     )  # fmt: skip
     return TrainedPoint(model, earlier.search, judged)
 

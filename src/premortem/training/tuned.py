@@ -2,32 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import pairwise
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import chain, combinations, pairwise
 from pathlib import Path
 
 import numpy as np
 
+from premortem.models.blended import BlendedTrees, blended_risk
 from premortem.models.boosted import BoostedTrees
 from premortem.models.calibration import Calibration
-from premortem.models.parameters import TreeParameters
+from premortem.models.engines import DEFAULT, installed
+from premortem.models.parameters import Recipe
 from premortem.models.port import Array, Moments
+from premortem.training import metrics
 from premortem.training.calibrating import calibrated
 from premortem.training.imbalance import Balanced, Imbalance, weights_of
 from premortem.training.ray_tuning import search_on_ray
-from premortem.training.tuning import Budget, Fold, Judge, Search, Trial, search
+from premortem.training.tuning import WORTHWHILE, Budget, Fold, Judge, Search, Trial, search
 
 # Where the folds of a search are cut, among the times of submission; the last one's later jobs also
 # calibrate.
 CUTS = (0.6, 0.8)
 FEWEST_JUDGED = 50
+# Parameters that suit so many jobs suit more of them, too; more would only make trials slow.
+MOST_LEARNED = 40_000
+MOST_JUDGED = 20_000
+# Instead of an engine's name: that of those installed which judges later jobs best, or several.
+AUTO = "auto"
 
 
 class TunedTrees:
     """A classifier that searches for its parameters, then calibrates its risk; both by later jobs.
 
-    The search is Optuna's, here; or, with `on`, Ray's, see `search_on_ray`.
-    `parameters` given are used as they are, without a search. After `fit`, `search` tells what was
+    The search is Optuna's, here; or, with `on`, Ray's, see `search_on_ray`. With the engine `AUTO`
+    each of those installed is searched with, the budget shared among them, and the best one taken,
+    or the average of several if that is better. With a `journal`, a search of the same name on the
+    same rows goes on where it ended.
+    `recipes` given are followed as they are, without a search. After `fit`, `search` tells what was
     tried, `validation` which rows the calibration is made of (their places in order of time, and
     their uncalibrated risk by trees that had not seen them), and `judged` their outcomes and
     calibrated risk.
@@ -36,9 +49,9 @@ class TunedTrees:
     def __init__(
         self,
         *,
-        engine: str = "xgboost",
+        engine: str = DEFAULT,
         budget: Budget = Budget(),
-        parameters: TreeParameters | None = None,
+        recipes: Sequence[Recipe] | None = None,
         imbalance: Imbalance = Imbalance.NONE,
         seed: int = 0,
         on: str | None = None,
@@ -48,77 +61,169 @@ class TunedTrees:
     ) -> None:
         self._engine = engine
         self._budget = budget
-        self._given = parameters
+        self._given = recipes
         self._imbalance = imbalance
+        self._weigh = weights_of if imbalance is Imbalance.WEIGHTS else _unweighted
         self._seed = seed
         self._on = on
         self._journal = journal
         self._name = name
         self._progress = progress
-        self.search = Search(parameters or TreeParameters())
+        usual = Recipe(DEFAULT if engine == AUTO else engine)
+        self.search = Search(tuple(recipes) if recipes else (usual,))
         self.calibration = Calibration()
         self.validation: tuple[Array, Array] = (np.empty(0, dtype=np.intp), np.empty(0))
         self.judged: tuple[Array, Array] | None = None
-        self.trees = BoostedTrees(engine=engine, seed=seed)
+        self.trees = self._make_trees()
 
-    def fit(self, values: Array, outcomes: Array, moments: Moments | None = None) -> None:
-        """Search, calibrate, and learn from all rows in the end."""
-        folds = time_folds(outcomes, moments) if moments else []
+    def fit(
+        self,
+        values: Array,
+        outcomes: Array,
+        moments: Moments | None = None,
+        *,
+        among: Array | None = None,
+    ) -> None:
+        """Search, calibrate, and learn from all rows in the end.
+
+        With `among`, a truth value for each row, the others are as if they were not there.
+        """
+        folds = time_folds(outcomes, moments, among) if moments else []
         if folds and self._given is None and self._budget.trials > 0:
-            self.search = self._searched(values, outcomes, folds)
+            self.search = self._searched(values, outcomes, [_sampled(fold) for fold in folds])
         if folds:
             last = folds[-1]
-            self._learn(values[last.learn], outcomes[last.learn])
+            self._learn(values, outcomes, last.learn)
             risk = self.trees.risk(values[last.judge])
             self.validation = (last.judge, risk)
             self.calibration = calibrated(outcomes[last.judge], risk)
             self.judged = outcomes[last.judge], self.calibration.apply(risk)
-        self._learn(values, outcomes)
+        self._learn(values, outcomes, among)
 
     def risk(self, values: Array) -> Array:
         """The calibrated probability of failure of each row."""
         return self.calibration.apply(self.trees.risk(values))
 
     def _searched(self, values: Array, outcomes: Array, folds: list[Fold]) -> Search:
-        weigh = weights_of if self._imbalance is Imbalance.WEIGHTS else _unweighted
+        """The search, or what several searches come to, one for each engine."""
+        engines = installed() if self._engine == AUTO else (self._engine,)
+        budget = _shared(self._budget, len(engines))
+        found: list[Search] = []
+        foretold: dict[Recipe, list[Array]] = {}
+        for engine in engines:
+            if found and found[-1].interrupted:
+                break
+            judge = Judge(
+                values, outcomes, folds, engine_name=engine, seed=self._seed, weigh=self._weigh
+            )
+            found.append(self._search_with(judge, budget, values, outcomes, folds))
+            if len(engines) > 1:
+                (recipe,) = found[-1].best
+                foretold[recipe] = [risk for risk, _ in judge.risks(recipe.parameters)]
+        if len(found) == 1:
+            return found[0]
+        trials = chain.from_iterable(search.trials for search in found)
+        return Search(
+            _best_blend(foretold, [outcomes[fold.judge] for fold in folds]),
+            tuple(replace(trial, number=number) for number, trial in enumerate(trials)),
+            found[-1].interrupted,
+        )
+
+    def _search_with(
+        self, judge: Judge, budget: Budget, values: Array, outcomes: Array, folds: list[Fold]
+    ) -> Search:
         if self._on:
             return search_on_ray(
-                values, outcomes, folds, self._budget, on=self._on, engine_name=self._engine,
-                weigh=weigh, seed=self._seed, progress=self._progress,
+                values, outcomes, folds, budget, on=self._on, engine_name=judge.engine,
+                weigh=self._weigh, seed=self._seed, progress=self._progress,
             )  # fmt: skip
-        judge = Judge(
-            values, outcomes, folds, engine_name=self._engine, seed=self._seed, weigh=weigh
-        )
+        name = f"{self._name} {judge.engine} {self._imbalance}"
+        if self._journal:
+            name += f" {_digest(values, outcomes, folds)}"
         return search(
-            judge, self._budget, seed=self._seed, journal=self._journal, name=self._name,
+            judge, budget, seed=self._seed, journal=self._journal, name=name,
             progress=self._progress,
         )  # fmt: skip
 
-    def _learn(self, values: Array, outcomes: Array) -> None:
+    def _learn(self, values: Array, outcomes: Array, rows: Array | None) -> None:
         learner = Balanced(self._imbalance, self._make_trees, seed=self._seed)
+        if rows is not None:
+            values, outcomes = values[rows], outcomes[rows]
         learner.fit(values, outcomes)
         self.trees = learner.trees
 
-    def _make_trees(self) -> BoostedTrees:
-        return BoostedTrees(self.search.best, engine=self._engine, seed=self._seed)
+    def _make_trees(self) -> BlendedTrees:
+        return BlendedTrees(
+            [
+                BoostedTrees(recipe.parameters, engine=recipe.engine, seed=self._seed)
+                for recipe in self.search.best
+            ]
+        )
+
+
+def _shared(budget: Budget, parts: int) -> Budget:
+    """A part of the budget, of one trial at least."""
+    seconds = None if budget.seconds is None else budget.seconds / parts
+    return Budget(max(1, budget.trials // parts), seconds)
+
+
+def _best_blend(
+    foretold: dict[Recipe, list[Array]], outcomes: Sequence[Array]
+) -> tuple[Recipe, ...]:
+    """The recipe, or those to be averaged, whose risks judged best; fewer where that is as good.
+
+    `foretold` are the risks in each fold, `outcomes` what became of the jobs.
+    """
+
+    def score(recipes: tuple[Recipe, ...]) -> float:
+        by_fold = zip(*(foretold[recipe] for recipe in recipes), strict=True)
+        scores = [
+            metrics.average_precision(became, blended_risk(risks)) or 0.0
+            for became, risks in zip(outcomes, by_fold, strict=True)
+        ]
+        return float(np.mean(scores)) - WORTHWHILE * len(recipes)
+
+    sizes = range(1, len(foretold) + 1)
+    return max(chain.from_iterable(combinations(foretold, size) for size in sizes), key=score)
+
+
+def _sampled(fold: Fold) -> Fold:
+    """The fold, or every so many of its jobs."""
+    return Fold(_every(fold.learn, MOST_LEARNED), _every(fold.judge, MOST_JUDGED))
+
+
+def _every(places: Array, most: int) -> Array:
+    return places[:: -(-len(places) // most)] if len(places) > most else places
+
+
+def _digest(values: Array, outcomes: Array, folds: Sequence[Fold]) -> str:
+    """What tells these rows from others."""
+    told = 0
+    for part in (values, outcomes, *(part for fold in folds for part in (fold.learn, fold.judge))):
+        told = zlib.crc32(np.ascontiguousarray(part).data, told)
+    return f"{told:08x}"
 
 
 def _unweighted(outcomes: Array) -> None:
     """Every job counts the same."""
 
 
-def time_folds(outcomes: Array, moments: Moments) -> list[Fold]:
+def time_folds(outcomes: Array, moments: Moments, among: Array | None = None) -> list[Fold]:
     """Folds in order of time: learn from jobs that had ended by a cut, judge by those after it.
 
     A fold without both outcomes on either side, or with few jobs to judge, is left out. Those to
-    judge by are in order of submission.
+    judge by are in order of submission. With `among`, only those rows count.
     """
-    found = []
-    cuts = [*np.quantile(moments.submitted, CUTS), np.inf]
+    found: list[Fold] = []
+    there = np.ones(len(outcomes), dtype=bool) if among is None else among
+    if not there.any():
+        return found
+    submitted, ended = moments.submitted, moments.ended
+    cuts = [*np.quantile(submitted[there], CUTS), np.inf]
     for cut, until in pairwise(cuts):
-        learn = np.flatnonzero((moments.ended < cut) & (moments.submitted < cut))
-        judge = np.flatnonzero((moments.submitted >= cut) & (moments.submitted < until))
-        judge = judge[np.argsort(moments.submitted[judge], kind="stable")]
+        learn = np.flatnonzero(there & (ended < cut) & (submitted < cut))
+        judge = np.flatnonzero(there & (submitted >= cut) & (submitted < until))
+        judge = judge[np.argsort(submitted[judge], kind="stable")]
         both = len(np.unique(outcomes[learn])) == 2 and len(np.unique(outcomes[judge])) == 2
         if both and len(judge) >= FEWEST_JUDGED:
             found.append(Fold(learn, judge))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -13,10 +14,10 @@ import optuna
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
-from premortem.errors import InvalidInput
+from premortem.errors import InvalidInput, Unavailable
 from premortem.models.boosted import finite, used_columns
-from premortem.models.engines import engine
-from premortem.models.parameters import TreeParameters
+from premortem.models.engines import DEFAULT, engine
+from premortem.models.parameters import Recipe, TreeParameters
 from premortem.models.port import Array
 from premortem.training import metrics
 
@@ -42,20 +43,24 @@ class Trial:
     parameters: TreeParameters
     score: float | None
     seconds: float
+    engine: str = DEFAULT
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values by name."""
         return {
             "number": self.number, "parameters": self.parameters.as_dict(), "score": self.score,
-            "seconds": self.seconds,
+            "seconds": self.seconds, "engine": self.engine,
         }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What a search found; the first trial is that of the usual parameters."""
+    """What a search found; the first trial is that of the usual parameters.
 
-    best: TreeParameters
+    `best` is how to grow trees; where there are several, their log odds are to be averaged.
+    """
+
+    best: tuple[Recipe, ...] = (Recipe(),)
     trials: tuple[Trial, ...] = ()
     interrupted: bool = False
 
@@ -97,13 +102,14 @@ class Judge:
         outcomes: Array,
         folds: Sequence[Fold],
         *,
-        engine_name: str = "xgboost",
+        engine_name: str = DEFAULT,
         seed: int = 0,
         threads: int = 0,
         weigh: Callable[[Array], Array | None] = lambda _: None,
     ) -> None:
         if not folds:
             raise InvalidInput("a search needs later jobs to judge by")
+        self.engine = engine_name
         self._engine = engine(engine_name)
         self._seed, self._threads = seed, threads
         used = used_columns(values)
@@ -115,14 +121,18 @@ class Judge:
             watch = self._engine.data(shown, outcomes[fold.judge], None, like=learn)
             self._ready.append((learn, watch, shown, outcomes[fold.judge]))
 
-    def scores(self, parameters: TreeParameters) -> Any:
+    def scores(self, parameters: TreeParameters) -> Iterator[tuple[float, int]]:
         """The average precision in each fold, one after the other, with the rounds it took."""
-        for learn, watch, shown, outcomes in self._ready:
+        for (risk, rounds), (*_, outcomes) in zip(self.risks(parameters), self._ready, strict=True):
+            yield metrics.average_precision(outcomes, risk) or 0.0, rounds
+
+    def risks(self, parameters: TreeParameters) -> Iterator[tuple[Array, int]]:
+        """The risk of the jobs that judge in each fold, with the rounds it took."""
+        for learn, watch, shown, _ in self._ready:
             booster, rounds = self._engine.train(
                 learn, parameters, seed=self._seed, threads=self._threads, watch=watch
             )
-            risk = self._engine.risk(booster, shown, self._threads)
-            yield metrics.average_precision(outcomes, risk) or 0.0, rounds
+            yield self._engine.risk(booster, shown, self._threads), rounds
 
 
 def search(
@@ -138,16 +148,7 @@ def search(
 
     With a `journal`, trials already in it under that name count: an interrupted search goes on.
     """
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    storage = JournalStorage(JournalFileBackend(str(journal))) if journal else None
-    study = optuna.create_study(
-        storage=storage,
-        study_name=name,
-        load_if_exists=True,
-        direction="maximize",
-        sampler=optuna.samplers.TPESampler(seed=seed, n_startup_trials=8),
-        pruner=optuna.pruners.MedianPruner(n_startup_trials=4),
-    )
+    study = _study(name, seed, journal)
     finished = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
     done = len(study.get_trials(deepcopy=False, states=finished))
     if not study.get_trials(deepcopy=False):
@@ -162,11 +163,13 @@ def search(
             trial.set_user_attr("rounds", rounds)
             trial.report(float(np.mean(scores)), step)
             if trial.should_prune():
-                progress(Trial(trial.number, parameters, None, perf_counter() - began))
+                spent = perf_counter() - began
+                progress(Trial(trial.number, parameters, None, spent, judge.engine))
                 raise optuna.TrialPruned
         tried = replace(parameters, rounds=rounds)
-        progress(Trial(trial.number, tried, float(np.mean(scores)), perf_counter() - began))
-        return float(np.mean(scores))
+        score = float(np.mean(scores))
+        progress(Trial(trial.number, tried, score, perf_counter() - began, judge.engine))
+        return score
 
     interrupted = False
     try:
@@ -174,8 +177,37 @@ def search(
             study.optimize(objective, n_trials=budget.trials - done, timeout=budget.seconds)
     except KeyboardInterrupt:
         interrupted = True
-    trials = tuple(_trial(found) for found in study.get_trials(states=finished))
-    return Search(best_of(trials), trials, interrupted)
+    trials = tuple(_trial(found, judge.engine) for found in study.get_trials(states=finished))
+    return Search((Recipe(judge.engine, best_of(trials)),), trials, interrupted)
+
+
+def _study(name: str, seed: int, journal: Path | None) -> Any:
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        if journal:
+            _require_journal(journal)
+        return optuna.create_study(
+            storage=JournalStorage(JournalFileBackend(str(journal))) if journal else None,
+            study_name=name,
+            load_if_exists=True,
+            direction="maximize",
+            sampler=optuna.samplers.TPESampler(seed=seed, n_startup_trials=8),
+            pruner=optuna.pruners.MedianPruner(n_startup_trials=4),
+        )
+    except OSError as error:
+        why = error.strerror or error
+        raise Unavailable(f"the journal {journal} cannot be written: {why}") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidInput(f"{journal} is not the journal of a search: {error!r}") from error
+
+
+def _require_journal(path: Path) -> None:
+    """Raise if the file holds something else: it would be written to."""
+    with path.open("a+", encoding="utf-8") as file:
+        file.seek(0)
+        first = file.readline()
+    if first:
+        _ = json.loads(first)["op_code"]
 
 
 def best_of(trials: Sequence[Trial]) -> TreeParameters:
@@ -190,9 +222,9 @@ def best_of(trials: Sequence[Trial]) -> TreeParameters:
     return best.parameters
 
 
-def _trial(found: Any) -> Trial:
+def _trial(found: Any, engine_name: str) -> Trial:
     rounds = int(found.user_attrs.get("rounds", MOST_ROUNDS))
     spent = (found.datetime_complete - found.datetime_start).total_seconds()
     complete = found.state is optuna.trial.TrialState.COMPLETE
     parameters = TreeParameters(rounds=rounds, **found.params)
-    return Trial(found.number, parameters, found.value if complete else None, spent)
+    return Trial(found.number, parameters, found.value if complete else None, spent, engine_name)

@@ -195,7 +195,7 @@ class TestFigures:
         assert report_figures.trade_table({}, 0.5) is None
 
     def test_the_search_tells_the_best_so_far(self, training: Training, submit: Any) -> None:
-        usual = training.points["submit"].search.best
+        usual = training.points["submit"].search.best[0].parameters
         scores = (0.4, None, 0.3, 0.6)
         trials = [Trial(k, usual, score, 1.0) for k, score in enumerate(scores)]
         history = report_figures.search_history(trials)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,9 @@ from premortem.errors import Conflict, InvalidInput, NotFound
 from premortem.features.points import POSTHOC, START, SUBMIT, running
 from premortem.features.replay import Replay
 from premortem.jobs.labels import LabelPolicy
-from premortem.prediction.model import Model
+from premortem.models.calibration import Calibration
+from premortem.prediction.model import Model, Trees
+from premortem.prediction.predict import predictions
 from premortem.testing.synthetic import SyntheticCluster
 from premortem.training import metrics
 from premortem.training.train import Options, Training, train
@@ -120,3 +123,51 @@ def test_the_policy_travels_with_the_model(training: Training) -> None:
     from premortem.prediction.predict import policy_of
 
     assert policy_of(training.model) == LabelPolicy()
+
+
+def test_profiles_are_looked_at_and_told(jobs: pl.DataFrame, tmp_path: Path) -> None:
+    options = Options(budget=Budget(0), profiles=True)
+    training = train(jobs, points=[SUBMIT], options=options)
+    one = training.points["submit"].model
+    assert one.kinds
+    used = [name for name in one.trees.columns if name.startswith("profile_")]
+    assert used == list(one.kinds.columns)
+    assert len(used) > 1
+    rows = Replay().rows(training.labelled, SUBMIT)
+    seen = one.seen(rows.values)
+    assert seen[:, -len(used) :].sum(axis=1) == pytest.approx(np.ones(len(seen)))
+    training.model.save(tmp_path)
+    loaded = Model.load(tmp_path).at(SUBMIT)
+    assert loaded.risk(rows.values) == pytest.approx(one.risk(rows.values))
+    records = training.labelled[rows.jobs[:300]].to_dicts()
+    told = predictions(loaded, rows.values[:300], records, most_reasons=30)
+    texts = {r.text for one in told for r in one.reasons if r.topic == "profile"}
+    assert texts
+    assert all(text.startswith("it is like these jobs: ") for text in texts)
+    described = json.loads((tmp_path / "model.json").read_text())
+    described["points"]["submit"]["kinds"] = None
+    (tmp_path / "model.json").write_text(json.dumps(described))
+    with pytest.raises(Conflict, match="profile_1"):
+        Model.load(tmp_path)
+
+
+def test_several_engines_speak_as_one(jobs: pl.DataFrame, tmp_path: Path) -> None:
+    training = train(jobs, points=[SUBMIT], options=QUICK)
+    single = training.points["submit"].model
+    other = train(jobs, points=[SUBMIT], options=replace(QUICK, engine="lightgbm"))
+    second = other.points["submit"].model
+    assert single.trees.columns == second.trees.columns
+    blend = Trees(
+        (*single.trees.boosters, *second.trees.boosters), single.trees.columns, Calibration()
+    )
+    points = {"submit": replace(single, trees=blend)}
+    replace(training.model, points=points).save(tmp_path)
+    loaded = Model.load(tmp_path).at(SUBMIT).trees
+    assert loaded.engines == ("xgboost", "lightgbm")
+    rows = Replay().rows(training.labelled, SUBMIT).values[:200]
+    shown = loaded.shown(rows)
+    margins = (single.trees.flat.margins(shown) + second.trees.flat.margins(shown)) / 2
+    assert loaded.flat.margins(shown) == pytest.approx(margins)
+    assert loaded.risk(rows) == pytest.approx(1 / (1 + np.exp(-margins)))
+    assert loaded.flat.contributions(shown).sum(axis=1) == pytest.approx(margins)
+    assert loaded.flat.importance().sum() == pytest.approx(1)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from premortem.errors import InvalidInput
-from premortem.models.parameters import TreeParameters
+from premortem.errors import InvalidInput, Unavailable
+from premortem.models.parameters import Recipe, TreeParameters
 from premortem.models.port import Moments
 from premortem.training import tuned, tuning
 from premortem.training.tuned import TunedTrees, time_folds
@@ -34,6 +35,7 @@ class Scripted(Judge):
     """Scores by a script instead of by training; the search itself is what is tested."""
 
     def __init__(self, scores: list[float], *, interrupt_at: int | None = None) -> None:
+        self.engine = "xgboost"
         self._scores = scores
         self.asked = 0
         self._interrupt_at = interrupt_at
@@ -71,12 +73,13 @@ class TestSearch:
         usual = TreeParameters(rounds=17)
         assert [trial.score for trial in found.trials] == [0.5, 0.4, 0.9, 0.6]
         assert found.trials[0].parameters == usual
-        assert found.best == found.trials[2].parameters != usual
+        assert found.best == (Recipe(parameters=found.trials[2].parameters),)
+        assert found.trials[2].parameters != usual
         assert [trial.number for trial in tried] == [0, 1, 2, 3]
 
     def test_what_is_hardly_better_does_not_replace_the_usual(self) -> None:
         found = search(Scripted([0.5, 0.5005]), Budget(2))
-        assert found.best == TreeParameters(rounds=17)
+        assert found.best == (Recipe(parameters=TreeParameters(rounds=17)),)
         assert best_of([]) == TreeParameters()
 
     def test_the_same_seed_tries_the_same(self) -> None:
@@ -91,13 +94,23 @@ class TestSearch:
         first = search(Scripted([0.5, 0.7], interrupt_at=2), Budget(5), journal=journal)
         assert first.interrupted
         assert [trial.score for trial in first.trials] == [0.5, 0.7]
-        assert first.best == first.trials[1].parameters
+        assert first.best == (Recipe(parameters=first.trials[1].parameters),)
         judge = Scripted([0.6])
         rest = search(judge, Budget(5), journal=journal)
         assert judge.asked == 3
         assert not rest.interrupted
         assert len(rest.trials) == 5
         assert search(Scripted([]), Budget(5), journal=journal).trials == rest.trials
+
+    def test_a_journal_that_is_none_is_told(self, tmp_path: Path) -> None:
+        for name, text in (("text", "no journal"), ("other", '{"a": 1}\n')):
+            journal = tmp_path / name
+            journal.write_text(text)
+            with pytest.raises(InvalidInput, match="is not the journal of a search"):
+                search(Scripted([0.5]), Budget(1), journal=journal)
+        for journal in (tmp_path, tmp_path / "no" / "folder"):
+            with pytest.raises(Unavailable, match="cannot be written"):
+                search(Scripted([0.5]), Budget(1), journal=journal)
 
     def test_time_ends_it_too(self) -> None:
         assert len(search(Scripted([0.5]), Budget(10**6, seconds=0.3)).trials) < 10**6
@@ -122,14 +135,75 @@ class TestTunedTrees:
 
     def test_given_parameters_are_not_searched_for(self) -> None:
         values, outcomes, moments = site()
-        given = TreeParameters(rounds=5)
-        model = TunedTrees(parameters=given)
+        given = (Recipe(parameters=TreeParameters(rounds=5)),)
+        model = TunedTrees(recipes=given)
         model.fit(values, outcomes, moments)
         assert (model.search.best, model.search.trials) == (given, ())
 
     def test_without_moments_it_only_learns(self) -> None:
         values, outcomes, _ = site(500)
-        model = TunedTrees(parameters=TreeParameters(rounds=5))
+        model = TunedTrees(recipes=[Recipe(parameters=TreeParameters(rounds=5))])
         model.fit(values, outcomes)
         assert model.judged is None
         assert model.calibration.kind == "none"
+
+    def test_a_journal_goes_on_with_the_same_rows_only(self, tmp_path: Path) -> None:
+        values, outcomes, moments = site()
+        journal = tmp_path / "trials.log"
+        tried: list[Trial] = []
+
+        def fit(rows: np.ndarray) -> TunedTrees:
+            tried.clear()
+            model = TunedTrees(budget=Budget(2), journal=journal, progress=tried.append)
+            model.fit(rows, outcomes, moments)
+            return model
+
+        first = fit(values)
+        assert len(tried) == 2
+        again = fit(values)
+        assert tried == []
+        assert again.search.trials == first.search.trials
+        assert len(fit(values + 1).search.trials) == len(tried) == 2
+
+    def test_auto_searches_with_every_engine_and_takes_what_judges_best(self) -> None:
+        values, outcomes, moments = site()
+        model = TunedTrees(engine="auto", budget=Budget(5))
+        model.fit(values, outcomes, moments)
+        trials = model.search.trials
+        assert [trial.engine for trial in trials] == ["xgboost", "lightgbm", "catboost"]
+        assert [trial.number for trial in trials] == [0, 1, 2]
+        tried = {Recipe(trial.engine, trial.parameters) for trial in trials}
+        assert set(model.search.best) <= tried
+        parts = [(part.engine, part.parameters) for part in model.trees.parts]
+        assert parts == [(recipe.engine, recipe.parameters) for recipe in model.search.best]
+
+    def test_a_blend_must_be_better_by_more_than_chance(self) -> None:
+        became = np.array([1.0, 0, 1, 0, 1, 0, 0, 0])
+        good = np.where(became == 1, 0.8, 0.2)
+        half = np.array([0.9, 0.1, 0.9, 0.1, 0.1, 0.2, 0.3, 0.3])
+        rest = np.array([0.1, 0.1, 0.2, 0.3, 0.9, 0.1, 0.2, 0.1])
+        a, b, c = (Recipe(name) for name in ("xgboost", "lightgbm", "catboost"))
+        told = {a: [half], b: [rest], c: [good]}
+        assert tuned._best_blend(told, [became]) == (c,)
+        assert tuned._best_blend({a: [half], b: [rest]}, [became]) == (a, b)
+        assert tuned._best_blend({a: [good], b: [good]}, [became]) == (a,)
+
+    def test_a_large_site_is_searched_by_a_part_of_it(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(tuned, "MOST_LEARNED", 500)
+        monkeypatch.setattr(tuned, "MOST_JUDGED", 100)
+        seen: list[int] = []
+
+        class Watched(Judge):
+            def __init__(self, *given: Any, **named: Any) -> None:
+                seen.extend(len(part) for fold in given[2] for part in (fold.learn, fold.judge))
+                super().__init__(*given, **named)
+
+        monkeypatch.setattr(tuned, "Judge", Watched)
+        values, outcomes, moments = site()
+        model = TunedTrees(budget=Budget(1))
+        model.fit(values, outcomes, moments)
+        assert all(250 < learned <= 500 for learned in seen[::2])
+        assert all(50 < judged <= 100 for judged in seen[1::2])
+        assert len(model.validation[0]) == 600

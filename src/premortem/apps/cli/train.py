@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -47,7 +48,8 @@ def train(
         typer.Option(metavar="LIST", help="Moments to predict at; submit,start,running@2min."),
     ] = None,
     model: Annotated[
-        Literal["xgboost", "lightgbm", "catboost"], typer.Option(help="What grows the trees.")
+        Literal["xgboost", "lightgbm", "catboost", "auto"],
+        typer.Option(help="What grows the trees; auto is the best of those installed."),
     ] = "xgboost",
     trials: Annotated[
         int, typer.Option(min=0, max=100_000, metavar="N", help="Trials of the search, per point.")
@@ -60,10 +62,20 @@ def train(
         Literal["none", "weights", "oversample", "smote", "active"],
         typer.Option(help="What to do about failures being rare."),
     ] = "none",
+    profiles: Annotated[
+        bool, typer.Option("--profiles", help="Let the trees look at a job's profile, too.")
+    ] = False,
     on: Annotated[
         str | None,
         typer.Option(
             metavar="RAY", help="Search on Ray: ray for this machine, or ray://host:10001."
+        ),
+    ] = None,
+    journal: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keep the trials there: run again, an interrupted search goes on from them.",
         ),
     ] = None,
     family: FamilyName = "generic",
@@ -112,6 +124,7 @@ def train(
         false_alarm_cost=false_alarm_cost,
         seed=seed,
         on=on,
+        profiles=profiles,
     )
     with invocation.store(store) as source:
         jobs = history(
@@ -123,11 +136,11 @@ def train(
         told = _Told(status)
         training = train_on(
             jobs, points=wanted, policy=settings.labels.policy(), options=options,
-            zone=settings.zone, progress=told.step, tried=told.trial,
+            zone=settings.zone, journal=journal, progress=told.step, tried=told.trial,
         )  # fmt: skip
         status.tell("report")
-        profiles, correlation = portrait(training, seed=seed)
-        report = report_of(training, seed=seed, profiles=profiles, correlation=correlation)
+        described, correlation = portrait(training, seed=seed)
+        report = report_of(training, seed=seed, profiles=described, correlation=correlation)
         page = report_page(report)
         registered = register(models, training, options, report, {"report.html": page})
     for point, why in training.left_out.items():
