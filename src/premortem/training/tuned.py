@@ -27,7 +27,7 @@ from premortem.training.tuning import WORTHWHILE, Budget, Fold, Judge, Search, T
 CUTS = (0.6, 0.8)
 FEWEST_JUDGED = 50
 # Parameters that suit so many jobs suit more of them, too; more would only make trials slow.
-MOST_LEARNED = 40_000
+MOST_LEARNED = 30_000
 MOST_JUDGED = 20_000
 # Instead of an engine's name: that of those installed which judges later jobs best, or several.
 AUTO = "auto"

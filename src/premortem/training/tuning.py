@@ -22,7 +22,7 @@ from premortem.models.port import Array
 from premortem.training import metrics
 
 # The most trees a trial may grow; it ends when later jobs gain nothing more.
-MOST_ROUNDS = 1000
+MOST_ROUNDS = 600
 # What a better score must exceed, to be more than chance.
 WORTHWHILE = 0.001
 
@@ -77,8 +77,8 @@ def space(trial: Any) -> TreeParameters:
     """The parameters a trial is to try."""
     return TreeParameters(
         rounds=MOST_ROUNDS,
-        learning_rate=trial.suggest_float("learning_rate", 0.01, 0.1, log=True),
-        depth=trial.suggest_int("depth", 3, 9),
+        learning_rate=trial.suggest_float("learning_rate", 0.02, 0.15, log=True),
+        depth=trial.suggest_int("depth", 3, 8),
         leaf_weight=trial.suggest_float("leaf_weight", 1.0, 200.0, log=True),
         l2=trial.suggest_float("l2", 0.1, 100.0, log=True),
         rows=trial.suggest_float("rows", 0.5, 1.0),

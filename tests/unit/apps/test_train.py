@@ -70,9 +70,29 @@ class TestTrain:
         assert "average precision" in done.out
         assert premortem("models", "list", "--json").json[0]["version"] == 2
 
+    def test_every_engine_is_tried_trials_are_kept_and_profiles_looked_at(
+        self, premortem: Run, site: Path
+    ) -> None:
+        asked = (
+            "train", "--points", "submit", "--model", "auto", "--trials", "3", "--profiles",
+            "--journal", "trials.log", "--json",
+        )  # fmt: skip
+        manifest = premortem(*asked).json["manifest"]
+        engines = manifest["engines"]["submit"]
+        assert set(engines) <= {"xgboost", "lightgbm", "catboost"}
+        assert list(manifest["parameters"]["submit"]) == engines
+        assert manifest["profiles"]
+        begun = '"op_code":4'
+        assert (site / "trials.log").read_text().count(begun) == 3
+        again = premortem(*asked).json["manifest"]
+        assert again["parameters"] == manifest["parameters"]
+        assert (site / "trials.log").read_text().count(begun) == 3
+
     @pytest.mark.parametrize(
         ("arguments", "says"),
         [
+            (("--journal", "site.txt"), "is not the journal of a search"),
+            (("--journal", "trials.log", "--on", "ray"), "a search on Ray keeps no journal"),
             (("--points", "noon"), "not a prediction point"),
             (("--points", "posthoc"), "for comparison only"),
             (("--budget", "soon"), "not a length of time"),

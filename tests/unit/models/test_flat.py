@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from itertools import combinations
 from math import factorial
 
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from premortem.errors import InvalidInput
+from premortem.models import flat as flat_module
+from premortem.models import flat_kernels as kernels
 from premortem.models.flat import FlatTrees, TreeTable
 from premortem.models.flat_readers import flat_from_xgboost
 
@@ -112,6 +115,29 @@ class TestRows:
         rows, model = unlike_training(), flat(usual)
         assert model.margins(rows[7:8])[0] == model.margins(rows)[7]
         assert (model.contributions(rows[7:8])[0] == model.contributions(rows)[7]).all()
+
+    def test_many_are_shared_among_threads_and_stay_the_same(
+        self, usual: xgboost.Booster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        rows, model = unlike_training(), flat(usual)
+        alone = model.margins(rows), model.contributions(rows)
+        threads: list[int] = []
+        score = kernels.score
+
+        def watched(*given: object) -> None:
+            threads.append(threading.get_ident())
+            score(*given)
+
+        monkeypatch.setattr(kernels, "score", watched)
+        monkeypatch.setattr(flat_module, "_cores", lambda: 3)
+        monkeypatch.setattr(flat_module, "_SCORED_WORTH_A_THREAD", 7)
+        monkeypatch.setattr(flat_module, "_EXPLAINED_WORTH_A_THREAD", 7)
+        assert (model.margins(rows) == alone[0]).all()
+        assert (model.contributions(rows) == alone[1]).all()
+        assert len(threads) == 3
+        assert threading.get_ident() not in threads
+        model.margins(rows[:6])
+        assert threads[3:] == [threading.get_ident()]
 
     def test_no_rows_have_no_scores(self, usual: xgboost.Booster) -> None:
         none, model = unlike_training()[:0], flat(usual)

@@ -58,6 +58,7 @@ def test_the_answer_is_that_of_scikit_learn() -> None:
     assert (profiles == model.predict(scaled)).all()
     assert closeness == pytest.approx(model.predict_proba(scaled).max(axis=1), rel=1e-9)
     assert set(profiles) == {0, 1, 2}
+    assert mixture.memberships(values) == pytest.approx(model.predict_proba(scaled), abs=1e-9)
 
 
 def test_one_row_gets_the_answer_it_gets_among_many() -> None:

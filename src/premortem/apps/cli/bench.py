@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from premortem.apps.cli import bench_imbalance
 from premortem.apps.cli import logs as given
+from premortem.apps.cli.bench_imbalance import share, strategy_rows
 from premortem.apps.cli.exits import exit_code
 from premortem.apps.cli.files import write_page
 from premortem.apps.cli.logs import parsed_points, read_logs, reading
@@ -20,6 +22,9 @@ from premortem.sources.formats import Format, SwfStatus
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rich.table import Table
+
+    from premortem.apps.cli.bench_imbalance import Cell
     from premortem.features.points import Point
     from premortem.operations.reading import Log
     from premortem.training.benchmark import PointResult
@@ -37,6 +42,8 @@ that rule on purpose, to compare with published tables, and says so. Every forma
     premortem bench site.txt --points submit,running@10min --ignore cancelled --html report.html
 
     premortem bench *.swf.gz --folds 12 --json > results.json
+
+    premortem bench site.txt --points submit --imbalance all
 """
 
 _LIBRARIES = ("premortem", "xgboost-cpu", "polars", "numpy", "numba", "scikit-learn")
@@ -215,7 +222,8 @@ def _print_tables(results: Sequence[LogResults]) -> None:
     output = console()
     if not output.is_terminal:
         output.width = _PAGE
-    for number, one in enumerate(results):
+    strategies = [strategy_rows(one.points) for one in results]
+    for number, (one, compared) in enumerate(zip(results, strategies, strict=True)):
         if number:
             output.print()
         title = f"{printable(one.log.name)}: {count(one.log.jobs.height)} jobs"
@@ -229,8 +237,25 @@ def _print_tables(results: Sequence[LogResults]) -> None:
         for result in one.points:
             if result.message:
                 output.print(f"{place(result)}: {result.message}", markup=False)
+        if compared:
+            output.print()
+            output.print(_strategy_table(compared))
     if any(one.useful for one in results):
         output.print(_EXPLAINED, style="dim")
+    if any(strategies):
+        output.print(bench_imbalance.EXPLAINED, style="dim")
+
+
+def _strategy_table(rows: Sequence[Sequence[Cell]]) -> Table:
+    from rich.text import Text
+
+    from premortem.apps.cli.render import table
+
+    columns = bench_imbalance.COLUMNS
+    shown = [[Text(cell.text, style="bold" if cell.best else "") for cell in row] for row in rows]
+    made = table(bench_imbalance.TITLE, columns, shown, right=columns[2:])
+    made.collapse_padding = True
+    return made
 
 
 def place(result: PointResult) -> str:
@@ -241,10 +266,6 @@ def place(result: PointResult) -> str:
 def cells(result: PointResult) -> tuple[str, ...]:
     """A result as the cells of a table's row."""
     from premortem.apps.cli.render import count
-
-    def share(value: float | None) -> str:
-        """Three places, as tables in the literature have them: .484, and 1.000 for certainty."""
-        return "" if value is None else f"{value:.3f}".removeprefix("0")
 
     def seconds(value: float | None) -> str:
         return "" if value is None else f"{value:.1f}"
@@ -275,6 +296,7 @@ def _write_results(path: str, results: Sequence[LogResults], manifest: dict[str,
             rows=[cells(result) for result in one.points if result.message is None],
             messages=[f"{place(r)}: {r.message}" for r in one.points if r.message],
             curves=_curves(one.points),
+            strategies=strategy_rows(one.points),
         )
         for one in results
     ]

@@ -12,20 +12,25 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from premortem.apps.cli.bench_imbalance import COLUMNS, EXPLAINED, TITLE, Cell
 from premortem.apps.drawing import Axes, Points, key, steps
+from premortem.apps.markup import Safe, paragraph, table
 from premortem.apps.markup import page as whole_page
-from premortem.apps.markup import paragraph, table
 
 
 @dataclass(frozen=True, slots=True)
 class LogSection:
-    """What the page tells of one log; curves are by point and model, as (recall, precision)."""
+    """What the page tells of one log; curves are by point and model, as (recall, precision).
+
+    `strategies` are the rows of the ways to treat rare failures, if any were compared.
+    """
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     messages: Sequence[str]
     curves: Mapping[str, Mapping[str, Points]]
+    strategies: Sequence[Sequence[Cell]] = ()
 
 
 def page(sections: Sequence[LogSection], manifest: Mapping[str, Any]) -> str:
@@ -50,12 +55,20 @@ def _section(section: LogSection, colours: Mapping[str, int]) -> str:
     if section.rows:
         parts.append(table(section.columns, section.rows, text=2))
     parts += [paragraph(message) for message in section.messages]
+    if section.strategies:
+        rows = [[_cell(cell) for cell in row] for row in section.strategies]
+        parts.append(table(COLUMNS, rows, text=2, caption=TITLE))
+        parts.append(paragraph(EXPLAINED, note=True))
     if section.curves:
         used = dict.fromkeys(model for curves in section.curves.values() for model in curves)
         drawn = "".join(_figure(t, curves, colours) for t, curves in section.curves.items())
         parts.append(key((colours[model], model) for model in colours if model in used))
         parts.append(f"<div class='row'>{drawn}</div>")
     return "".join(parts)
+
+
+def _cell(cell: Cell) -> str:
+    return Safe(f"<b>{escape(cell.text)}</b>") if cell.best else cell.text
 
 
 def _figure(title: str, curves: Mapping[str, Points], colours: Mapping[str, int]) -> str:
