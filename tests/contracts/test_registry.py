@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from model_folders import contents, folder_of, manifests, trained, trees
 
 from premortem.errors import Conflict, InvalidInput, NotFound
-from premortem.registry import Action, Registry, Version, open_registry
+from premortem.registry import Action, Overtaken, Registry, Version, open_registry
 
 RANDOM = settings(
     max_examples=15,
@@ -103,6 +103,16 @@ class TestAdding:
         added = registry.add(model, told)
         assert (added.number, set(added.manifest["files"])) == (1, set(FILES))
         assert registry.resolve("1").manifest["engine"] == "xgboost"
+
+    def test_an_alias_is_not_taken_from_one_the_caller_does_not_know(
+        self, registry: Registry, model: Path
+    ) -> None:
+        registry.add(model, {"n": 1}, alias="champion", instead_of=0)
+        with pytest.raises(Overtaken, match="champion"):
+            registry.add(model, {"n": 2}, alias="champion", instead_of=0)
+        assert [version.number for version in registry.versions()] == [1]
+        added = registry.add(model, {"n": 2}, alias="champion", instead_of=1)
+        assert registry.aliases() == {"champion": added.number}
 
     def test_an_alias_can_be_given_at_once(self, registry: Registry, model: Path) -> None:
         added = registry.add(model, {}, alias="challenger")

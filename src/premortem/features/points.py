@@ -29,6 +29,19 @@ class Point:
         """Whether rows at this point tell what only the end of the job can tell."""
         return self.known is KnownAt.END
 
+    @property
+    def reached(self) -> str | None:
+        """What a job did that has a row at this point; None where every job has one.
+
+        >>> SUBMIT.reached, START.reached, running(600).reached
+        (None, 'is known to have started', 'ran for 600 s')
+        """
+        if self.after_start_s is None:
+            return None
+        if self.after_start_s == 0:
+            return "is known to have started"
+        return f"ran for {self.after_start_s:g} s"
+
 
 SUBMIT = Point("submit", KnownAt.SUBMIT)
 START = Point("start", KnownAt.START, 0.0)

@@ -14,13 +14,14 @@ import numpy as np
 import polars as pl
 
 from premortem import __version__
-from premortem.errors import InvalidInput, NotFound, PremortemError
+from premortem.errors import InvalidInput, MissingExtra, NotFound, PremortemError, Unavailable
 from premortem.features.facts import INPUTS
 from premortem.features.replay import Replay
 from premortem.jobs.fields import KEY
 from premortem.jobs.labels import LABEL_INPUTS
 from premortem.prediction.model import Model
-from premortem.registry.port import Registry, Version
+from premortem.registry.disk import disk_errors_told
+from premortem.registry.port import Overtaken, Registry, Version
 from premortem.stores.port import JobQuery, Store
 from premortem.training import metrics
 from premortem.training.train import Judged, Options, Training
@@ -60,17 +61,24 @@ def register(
 
     `pages` are further files to keep with it, by name.
     """
-    better, why = _is_better(registry, training)
-    with tempfile.TemporaryDirectory() as folder:
+    with disk_errors_told(Path(tempfile.gettempdir())), tempfile.TemporaryDirectory() as folder:
         files = Path(folder)
         training.model.save(files)
         (files / REPORT).write_text(json.dumps(report, allow_nan=False), encoding="utf-8")
         for name, text in (pages or {}).items():
             (files / name).write_text(text, encoding="utf-8", errors="replace")
-        version = registry.add(
-            files, manifest_of(training, options), alias=CHAMPION if better else CHALLENGER
-        )
-    return Registered(version, better, why)
+        manifest = manifest_of(training, options)
+        while True:
+            standing = registry.aliases().get(CHAMPION, 0)
+            better, why = _is_better(registry, training)
+            try:
+                version = registry.add(
+                    files, manifest, alias=CHAMPION if better else CHALLENGER,
+                    instead_of=standing if better else None,
+                )  # fmt: skip
+            except Overtaken:
+                continue
+            return Registered(version, better, why)
 
 
 def manifest_of(training: Training, options: Options) -> dict[str, Any]:
@@ -120,6 +128,8 @@ def _is_better(registry: Registry, training: Training) -> tuple[bool, str]:
         champion, version = load_model(registry)
     except NotFound:
         return True, "it is the first"
+    except (Unavailable, MissingExtra) as error:
+        return False, f"the one in use cannot be loaded now, and so not be compared: {error}"
     except PremortemError as error:
         return True, f"the one in use cannot be loaded any more: {error}"
     common = [name for name in training.points if name in champion.points]

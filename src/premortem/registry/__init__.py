@@ -8,7 +8,7 @@ from __future__ import annotations
 from premortem.errors import InvalidInput
 from premortem.registry.history import Action, Event
 from premortem.registry.naming import ALIASES, CHALLENGER, CHAMPION
-from premortem.registry.port import Registry, Version
+from premortem.registry.port import Overtaken, Registry, Version
 
 __all__ = [
     "ALIASES",
@@ -16,6 +16,7 @@ __all__ = [
     "CHAMPION",
     "Action",
     "Event",
+    "Overtaken",
     "Registry",
     "Version",
     "open_registry",

@@ -30,7 +30,7 @@ from premortem.registry.contents import checksums, files_below, require_unchange
 from premortem.registry.history import Action, Event, champion_before, event_from, utc_now
 from premortem.registry.manifest import completed, plain, text_of, version_from
 from premortem.registry.naming import CHAMPION, number_named, pointing_to, require_alias
-from premortem.registry.port import Version
+from premortem.registry.port import Overtaken, Version
 
 _UNFINISHED = ".new-"
 _STATE = "aliases.json"
@@ -66,7 +66,14 @@ class FolderRegistry:
         self._patience_s = patience_s
         self._clock = clock
 
-    def add(self, files: Path, manifest: Mapping[str, Any], *, alias: str | None = None) -> Version:
+    def add(
+        self,
+        files: Path,
+        manifest: Mapping[str, Any],
+        *,
+        alias: str | None = None,
+        instead_of: int | None = None,
+    ) -> Version:
         """Register a copy of the folder; see the port."""
         told = plain(manifest)
         if alias:
@@ -74,6 +81,8 @@ class FolderRegistry:
         with disk.disk_errors_told(files):
             paths = files_below(files)
         with self._writing() as state:
+            if alias and instead_of is not None and state.aliases.get(alias, 0) != instead_of:
+                raise Overtaken(alias)
             known = [*self._folders(), *(event.version for event in state.history)]
             number = max(known, default=0) + 1
             created = self._clock()

@@ -28,7 +28,7 @@ from premortem.registry.disk import disk_errors_told
 from premortem.registry.history import Action, Event, champion_before, event_from, utc_now
 from premortem.registry.manifest import completed, plain, version_from
 from premortem.registry.naming import CHAMPION, number_named, pointing_to, require_alias
-from premortem.registry.port import Version
+from premortem.registry.port import Overtaken, Version
 
 _FILES = "files"
 _EVENT = "premortem.event."
@@ -45,7 +45,14 @@ class MlflowRegistry:
         self._client = server.client(self.server)
         self._downloads: list[tempfile.TemporaryDirectory[str]] = []
 
-    def add(self, files: Path, manifest: Mapping[str, Any], *, alias: str | None = None) -> Version:
+    def add(
+        self,
+        files: Path,
+        manifest: Mapping[str, Any],
+        *,
+        alias: str | None = None,
+        instead_of: int | None = None,
+    ) -> Version:
         """Register a copy of the folder; see the port."""
         told = plain(manifest)
         if alias:
@@ -55,6 +62,9 @@ class MlflowRegistry:
         kept = completed(told, created=self._clock(), files=sums)
         with disk_errors_told(files), server.asking(self.server):
             self._make_model()
+            standing = _aliases(self._model_record()).get(alias or "", 0)
+            if alias and instead_of is not None and standing != instead_of:
+                raise Overtaken(alias)
             run = self._run(kept, files)
             # Should this fail, the run stays: the server may have done it all the same.
             made = self._client.create_model_version(

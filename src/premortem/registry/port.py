@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from premortem.errors import Conflict
 from premortem.registry.history import Event
 
 
@@ -28,6 +29,13 @@ class Version:
         return f"v{self.number}"
 
 
+class Overtaken(Conflict):
+    """An alias points to another version by now than the caller thinks."""
+
+    def __init__(self, alias: str) -> None:
+        super().__init__(f"another version has become the {alias} meanwhile: look again")
+
+
 class Registry(Protocol):
     """Trained models, kept as immutable numbered versions; aliases say which of them is in use.
 
@@ -35,11 +43,21 @@ class Registry(Protocol):
     none of the registry's business, but it keeps no pickles: a model is data, not code.
     """
 
-    def add(self, files: Path, manifest: Mapping[str, Any], *, alias: str | None = None) -> Version:
+    def add(
+        self,
+        files: Path,
+        manifest: Mapping[str, Any],
+        *,
+        alias: str | None = None,
+        instead_of: int | None = None,
+    ) -> Version:
         """Register a copy of the folder `files`: all of it, or, on an error, nothing.
 
         The manifest must be plain JSON. Names of files are letters, digits and ``._-``; links and
         empty folders are not kept: the former are refused, the latter left out.
+
+        With `instead_of`, the number that the alias points to (0 for none), a version that has
+        taken its place meanwhile raises `Overtaken`.
         """
 
     def versions(self) -> list[Version]:

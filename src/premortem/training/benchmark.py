@@ -202,7 +202,8 @@ def _judged(
 ) -> Iterator[PointResult]:
     point = population.point
     if not cuts or not len(population.outcomes):
-        nothing = f"the log has no jobs to judge at {point}{_why_none(point)}"
+        why = f": none {point.reached}" if point.reached else ""
+        nothing = f"the log has no jobs to judge at {point}{why}"
         yield PointResult(point.name, MODEL, 0, 0, leaks=point.leaks, message=nothing)
         return
     scored: dict[str, list[_Scored]] = {name: [] for name in contenders}
@@ -222,21 +223,19 @@ def _judged(
             fold = f", fold {split.fold}" if split.fold else ""
             progress(f"{point}: {name}{fold}")
             before = scored[name][-1] if scored[name] else None
-            found = _scored(contender, population, split, before)
+            try:
+                found = _scored(contender, population, split, before)
+            except InvalidInput as error:
+                by_fold.append(
+                    PointResult(point.name, name, int(test.sum()), int(training.sum()),
+                                fold=split.fold, leaks=point.leaks, message=str(error))
+                )  # fmt: skip
+                continue
             scored[name].append(found)
             if split.fold:
                 by_fold.append(_result(point, name, [found], split.fold))
     yield from (_result(point, name, found) for name, found in scored.items() if found)
     yield from by_fold
-
-
-def _why_none(point: Point) -> str:
-    if point.after_start_s is None:
-        return ""
-    ran = (
-        f"ran for {point.after_start_s:g} s" if point.after_start_s else "is known to have started"
-    )
-    return f": none {ran}"
 
 
 def _unfit(training: Array, test: Array) -> str | None:

@@ -29,12 +29,12 @@ class Imbalance(StrEnum):
 
 def parsed_strategies(names: Sequence[str]) -> list[Imbalance]:
     """The strategies of these names; `all` is every one."""
-    if "all" in names:
-        return list(Imbalance)
-    unknown = [name for name in names if name not in list(Imbalance)]
+    unknown = [name for name in names if name not in (*Imbalance, "all")]
     if unknown:
         there = ", ".join(Imbalance)
         raise InvalidInput(f"no way to treat rare failures: {unknown[0]}; there are {there}, all")
+    if "all" in names:
+        return list(Imbalance)
     return [Imbalance(name) for name in names]
 
 

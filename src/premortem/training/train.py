@@ -168,7 +168,8 @@ def _train_point(
     outcomes = site.outcomes[who]
     moments = Moments(site.facts.submitted[who], site.facts.ended[who])
     if not len(who):
-        raise _TooFew("there are no jobs")
+        wanted = f"{point.reached} and has ended" if point.reached else "has ended"
+        raise _TooFew(f"none of the {site.labelled.height} jobs {wanted}")
     (split,) = splits(moments.submitted, quantile=1 - JUDGED_SHARE)
     before, after = split.training(moments.submitted, moments.ended), split.test(moments.submitted)
     _require_enough(outcomes[before])

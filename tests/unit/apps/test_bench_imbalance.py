@@ -219,7 +219,6 @@ class TestCommand:
         assert line.startswith(f"premortem: {says}")
 
 
-@pytest.mark.xfail(strict=True, reason="names beside 'all' are not looked at")
 def test_a_name_that_means_nothing_beside_all(premortem: Run, log: Path) -> None:
     arguments = ("--model", "majority", "--imbalance", "all", "--imbalance", "luck")
     done = premortem("bench", str(log), *QUICK, *arguments)
@@ -227,7 +226,6 @@ def test_a_name_that_means_nothing_beside_all(premortem: Run, log: Path) -> None
     assert "no way to treat rare failures: luck" in done.err
 
 
-@pytest.mark.xfail(strict=True, reason="SMOTE's refusal ends the command, for every log")
 def test_a_strategy_that_cannot_be_used_does_not_stop_the_others(
     premortem: Run, log: Path, tmp_path: Path
 ) -> None:

@@ -157,7 +157,6 @@ class TestJobs:
         assert "nothing can be trained" in told(premortem(*TRAIN), 1)
         assert registered(models) == []
 
-    @pytest.mark.xfail(strict=True, reason="it says that there are no jobs, and there are 700")
     def test_nothing_has_ended_is_what_is_told(
         self, premortem: Run, tmp_path: Path, jobs: pl.DataFrame
     ) -> None:
@@ -178,7 +177,6 @@ class TestJobs:
         assert done.json["manifest"]["points"] == ["submit"]
         assert registered(models) == [1]
 
-    @pytest.mark.xfail(strict=True, reason="it says that there are no jobs, and there are 700")
     def test_no_start_is_what_is_told(
         self, premortem: Run, tmp_path: Path, jobs: pl.DataFrame
     ) -> None:
@@ -246,7 +244,6 @@ class TestRegistry:
         assert premortem(*TRAIN, "--registry", str(folder)).code == 0
         assert registered(folder) == [1, 2][: 1 + with_champion]
 
-    @pytest.mark.xfail(strict=True, reason="an internal fault, where the model is written first")
     def test_a_full_temporary_folder(
         self, premortem: Run, small_disk: Path, models: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -264,7 +261,6 @@ class TestRegistry:
         assert line.endswith("check the address, or try again later")
         assert registered(models) == []
 
-    @pytest.mark.xfail(strict=True, reason="the registry is asked when the training is over")
     @pytest.mark.parametrize("url", ["mlflow+http://127.0.0.1:1/name", "file"])
     @pytest.mark.filterwarnings("ignore")
     def test_a_registry_of_no_use_is_told_before_the_training(
@@ -281,7 +277,6 @@ class TestRegistry:
         assert premortem(*TRAIN, "--registry", url).code in (1, 5)
         assert not begun
 
-    @pytest.mark.xfail(strict=True, reason="the new model takes its place without a comparison")
     def test_a_champion_out_of_reach_is_not_replaced(
         self, premortem: Run, models: Path, trained: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -309,7 +304,6 @@ class TestRegistry:
 
 
 @pytest.mark.usefixtures("site")
-@pytest.mark.xfail(strict=True, reason="the model is registered, and nothing tells of it")
 def test_a_page_that_cannot_be_written_hides_no_model(premortem: Run, models: Path) -> None:
     done = premortem(*TRAIN, "--html", "no/such/folder.html")
     assert done.code == 5
@@ -364,7 +358,6 @@ class TestTwoAtOnce:
         champions = [v.number for v in registry.versions() if "champion" in v.aliases]
         assert champions == [registry.aliases()["champion"]]
 
-    @pytest.mark.xfail(strict=True, reason="the comparison is made before the registry is locked")
     def test_the_second_is_compared_with_the_first(self, both: list[Finished]) -> None:
         assert [done.code for done in both] == [0, 0]
         assert sorted(done.json["why"] == "it is the first" for done in both) == [False, True]

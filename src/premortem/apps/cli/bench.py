@@ -87,7 +87,7 @@ def bench(
             "--model",
             metavar="NAME",
             help="Only this model or baseline; repeatable. xgboost, lightgbm, catboost, tuned, "
-            "majority, user_last_outcome, user_name_rate, xgboost_request.",
+            "auto, majority, user_last_outcome, user_name_rate, xgboost_request.",
         ),
     ] = None,
     imbalance: Annotated[

@@ -134,6 +134,8 @@ def train(
         )
     with Status() as status, open_registry(context, registry) as models:
         told = _Told(status)
+        # A registry that is of no use is better told of now than after the training.
+        models.versions()
         training = train_on(
             jobs, points=wanted, policy=settings.labels.policy(), options=options,
             zone=settings.zone, journal=journal, progress=told.step, tried=told.trial,
@@ -145,12 +147,12 @@ def train(
         registered = register(models, training, options, report, {"report.html": page})
     for point, why in training.left_out.items():
         say(f"note: {point} is left out: {why}")
-    if html:
-        write_page(html, page)
     if as_json:
         render.print_json(_as_dict(registered))
     else:
         _print(training, registered)
+    if html:
+        write_page(html, page)
 
 
 def seconds(text: str) -> float:
