@@ -274,15 +274,25 @@ def _slice_cells(one: Told) -> tuple[str, ...]:
 def _causes(told: Told) -> str:
     if not told["causes"]:
         return ""
+    causes: Sequence[Told] = told["causes"]
+    named = causes[0]["right"] is not None
     rows = [
         (
             one["cause"].replace("_", " "), count(one["jobs"]), count(one["caught"]),
             percent(one["recall"]), Safe(meter(one["recall"], 3)), score(one["mean_risk"]),
+            *((percent(one["right"] / one["jobs"]),) if named else ()),
         )
-        for one in told["causes"]
+        for one in causes
     ]  # fmt: skip
     note = "Of the jobs that failed in each way, how many were warned of at the threshold."
-    columns = ("cause", "failures", "caught", "share", "", "mean risk")
+    if named:
+        failures = sum(one["jobs"] for one in causes)
+        note += (
+            f" Of all {count(failures)} the likely cause was the true one in "
+            f"{percent(sum(one['right'] for one in causes) / failures)}; naming the most frequent "
+            f"would have been right in {percent(causes[0]['jobs'] / failures)}."
+        )
+    columns = ("cause", "failures", "caught", "share", "", "mean risk", *["named"] * named)
     return f"<h3>Which failures are caught</h3>{paragraph(note, note=True)}{table(columns, rows)}"
 
 

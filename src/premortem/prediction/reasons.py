@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from premortem.errors import InvalidInput
 from premortem.features.catalogue import CATALOGUE, Feature
@@ -67,24 +70,33 @@ def reasons(
     """
     if len(columns) != len(contributions):
         raise InvalidInput(f"{len(columns)} columns cannot have {len(contributions)} contributions")
-    topics: dict[str, dict[str, float]] = {}
-    for name, contribution in zip(columns, contributions, strict=True):
-        topics.setdefault(_TOPICS.get(name, PROFILE), {})[name] = float(contribution)
-    effects = {topic: sum(parts.values()) for topic, parts in topics.items()}
-    enough = [topic for topic, effect in effects.items() if abs(effect) >= least]
-    strongest = sorted(enough, key=lambda topic: -abs(effects[topic]))[: max(most, 0)]
+    topics, topic_of_column = _topics_of(tuple(columns))
+    sums = np.bincount(topic_of_column, contributions, minlength=len(topics))
+    order = np.argsort(-np.abs(sums), kind="stable")[: max(most, 0)]
+    strongest = [topics[place] for place in order if abs(sums[place]) >= least]
+    effects = dict(zip(topics, sums.tolist(), strict=True))
     values = known_values(row)
     groups = {topic.partition(".")[0] for topic in strongest} & set(GROUPS)
     tallies = {group: counted for group in groups if (counted := tally(values, group))}
     found = []
     for topic in sorted(strongest, key=lambda topic: effects[topic] < 0):
-        effect, parts = effects[topic], topics[topic]
-        features = sorted(parts, key=lambda name: -parts[name] if effect > 0 else parts[name])
+        effect = effects[topic]
+        places = np.flatnonzero(topic_of_column == topics.index(topic))
+        parts = contributions[places] if effect < 0 else -contributions[places]
+        features = [columns[place] for place in places[np.argsort(parts, kind="stable")]]
         told = Told(values, tallies, job, features, effect > 0, voice)
         numbers = {name: values[name] for name in features if name in values}
         text = kind if topic == PROFILE and kind else sentence(topic, told)
         found.append(Reason(text, effect, topic, numbers))
     return found
+
+
+@lru_cache(maxsize=64)
+def _topics_of(columns: tuple[str, ...]) -> tuple[list[str], Array]:
+    """The topics that these columns belong to, and the place of each column's own among them."""
+    named = [_TOPICS.get(name, PROFILE) for name in columns]
+    topics = list(dict.fromkeys(named))
+    return topics, np.array([topics.index(topic) for topic in named], dtype=np.intp)
 
 
 def topic_of(feature: Feature) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from premortem.models.boosted import BoostedTrees
+from premortem.models.boosted import BoostedTrees, finite
 from premortem.models.parameters import TreeParameters
 from premortem.models.port import Array
 from premortem.prediction.model import Booster, Trees, columns_of
@@ -50,3 +50,22 @@ def cause_models(
         booster = Booster(engine, model.dump())
         found[way] = Trees((booster,), columns_of(names, model.used), calibration)
     return found
+
+
+def likely_causes(models: Mapping[str, Trees], values: Array, names: Sequence[str]) -> list[str]:
+    """The most likely way to fail of each row, whose columns have these names; "" without models.
+
+    >>> likely_causes({}, np.zeros((2, 1)), ["req_cpus"])
+    ['', '']
+    """
+    if not models:
+        return [""] * len(values)
+    places = {name: place for place, name in enumerate(names)}
+    shares = [
+        trees.calibration.apply(
+            trees.flat.risk(finite(values, np.array([places[name] for name in trees.columns])))
+        )
+        for trees in models.values()
+    ]
+    ways = list(models)
+    return [ways[place] for place in np.argmax(shares, axis=0)]

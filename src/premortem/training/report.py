@@ -136,7 +136,7 @@ def _point(training: Training, one: TrainedPoint, facts: Facts, seed: int) -> di
             for kind, found in parts.items()
         },
         "time_unit": unit,
-        "causes": slices.by_cause(jobs["cause"], outcomes, risk, threshold),
+        "causes": slices.by_cause(jobs["cause"], outcomes, risk, threshold, judged.named),
         "importance": importance_of(model.trees),
         "search": {
             "trials": figures.search_history(one.search.trials),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
@@ -117,11 +117,15 @@ def by_time(submitted: pl.Series, zone: str) -> tuple[str, list[Part]]:
 
 
 def by_cause(
-    causes: pl.Series, outcomes: Array, risk: Array, threshold: float
+    causes: pl.Series, outcomes: Array, risk: Array, threshold: float, named: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
-    """Of the jobs that failed in each way, how many were warned of; the most frequent way first."""
+    """Of the jobs that failed in each way, how many were warned of; the most frequent way first.
+
+    `named` is the way thought most likely for each job: `right` counts those that were.
+    """
     told = causes.fill_null(NOT_TOLD).to_numpy()
     failed, foretold = outcomes == 1, risk >= threshold
+    right = np.array(named) == told if any(named) else None
     found = []
     for cause in sorted(set(told[failed])):
         member = failed & (told == cause)
@@ -133,6 +137,7 @@ def by_cause(
                 "caught": caught,
                 "recall": caught / jobs,
                 "mean_risk": float(risk[member].mean()),
+                "right": None if right is None else int((member & right).sum()),
             }
         )
     return sorted(found, key=lambda one: -one["jobs"])

@@ -21,7 +21,7 @@ from premortem.jobs.usage import core_hours
 from premortem.models.port import Array, Moments
 from premortem.prediction.model import Booster, Model, PointModel, Trees, columns_of
 from premortem.training.benchmark import outcomes_of
-from premortem.training.causes import cause_models
+from premortem.training.causes import cause_models, likely_causes
 from premortem.training.imbalance import Imbalance
 from premortem.training.kinds import kinds_of
 from premortem.training.splits import splits, validation
@@ -61,6 +61,7 @@ class Judged:
     """The latest jobs, none of which was learned from: their rows, risk and outcome.
 
     `jobs` are their places in the labelled frame. `threshold` is the one chosen before they came.
+    `named` is the way in which each would most likely fail, "" where ways were not told apart.
     """
 
     jobs: Array
@@ -69,6 +70,7 @@ class Judged:
     risk: Array
     threshold: float
     learned_from: int
+    named: Sequence[str] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,7 @@ def _train_point(
     moments = Moments(site.facts.submitted[who], site.facts.ended[who])
     if not len(who):
         wanted = f"{point.reached} and has ended" if point.reached else "has ended"
-        raise _TooFew(f"none of the {site.labelled.height} jobs {wanted}")
+        raise _TooFew(f"not one of the {site.labelled.height:,} jobs {wanted}")
     (split,) = splits(moments.submitted, quantile=1 - JUDGED_SHARE)
     before, after = split.training(moments.submitted, moments.ended), split.test(moments.submitted)
     _require_enough(outcomes[before])
@@ -191,9 +193,22 @@ def _train_point(
     earlier.fit(values, outcomes, moments, among=before)
     spent = site.labelled.select(core_hours()).to_series().to_numpy()[who]
     threshold, _ = _threshold(earlier, outcomes, spent, options)
+    cause_of = site.labelled["cause"].gather(who)
+
+    def causes_by(learned: Array) -> dict[str, Trees]:
+        failed = learned & (outcomes == 1)
+        return cause_models(
+            values[failed],
+            cause_of.filter(pl.Series(failed)).to_list(),
+            validation(moments.ended[failed]),
+            names,
+            engine=earlier.search.best[0].engine,
+            seed=options.seed,
+        )
+
     judged = Judged(
         who[after], values[after], outcomes[after], earlier.risk(values[after]), threshold,
-        int(before.sum()),
+        int(before.sum()), likely_causes(causes_by(before), values[after], names),
     )  # fmt: skip
 
     progress(f"{point}: final training")
@@ -203,15 +218,7 @@ def _train_point(
     )  # fmt: skip
     final.fit(values, outcomes, moments)
     threshold, trade = _threshold(final, outcomes, spent, options)
-    failed = outcomes == 1
-    causes = cause_models(
-        values[failed],
-        site.labelled["cause"].gather(who[failed]).to_list(),
-        validation(moments.ended[failed]),
-        names,
-        engine=earlier.search.best[0].engine,
-        seed=options.seed,
-    )
+    causes = causes_by(np.ones(len(who), dtype=bool))
     trees = Trees(
         tuple(Booster(part.engine, part.dump()) for part in final.trees.parts),
         columns_of(names, final.trees.used),

@@ -162,6 +162,17 @@ class TestSlices:
     def test_causes_are_those_of_the_failures(self, submit: Any, judged: Judged) -> None:
         assert sum(one["jobs"] for one in submit["causes"]) == judged.outcomes.sum()
         assert sum(one["caught"] for one in submit["causes"]) == submit["confusion"]["caught"]
+        assert {one["right"] for one in submit["causes"]} == {None}
+
+    def test_the_causes_that_were_named_are_counted(self) -> None:
+        causes = pl.Series(["time_limit", "application", "time_limit", None, "application"])
+        outcomes = np.array([1.0, 1, 1, 0, 1])
+        named = ["time_limit", "time_limit", "application", "application", "application"]
+        found = report_slices.by_cause(causes, outcomes, outcomes, 0.5, named)
+        assert {one["cause"]: (one["jobs"], one["right"]) for one in found} == {
+            "application": (2, 1),
+            "time_limit": (2, 1),
+        }
 
 
 class TestFigures:

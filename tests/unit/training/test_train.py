@@ -55,6 +55,11 @@ def test_causes_are_told_apart(training: Training) -> None:
     shares = one.model.cause_shares(rows)
     assert shares.shape == (50, len(one.model.causes))
     assert shares.sum(axis=1) == pytest.approx(np.ones(50))
+    judged = training.points["start"].judged
+    assert set(judged.named) <= set(one.model.causes)
+    true = training.labelled["cause"].gather(judged.jobs).to_list()
+    failed = [pair for pair in zip(judged.named, true, strict=True) if pair[1]]
+    assert np.mean([named == cause for named, cause in failed]) > 0.3
 
 
 def test_what_is_saved_says_the_same_when_loaded(training: Training, tmp_path: Path) -> None:
@@ -106,7 +111,7 @@ def test_a_point_without_enough_jobs_is_left_out_with_the_number_needed(jobs: pl
     )
     found = train(unstarted, points=[SUBMIT, START], options=QUICK)
     assert list(found.points) == ["submit"]
-    assert "there are no jobs" in found.left_out["start"]
+    assert "is known to have started" in found.left_out["start"]
     with pytest.raises(InvalidInput, match=r"submit: \d+ jobs to learn from, and 200 are needed"):
         train(jobs.head(100), points=[SUBMIT], options=QUICK)
     fine = jobs.filter(pl.col("state") == "COMPLETED")
