@@ -16,22 +16,31 @@ FEWEST_OF_EITHER = 10
 FEWEST_FOR_STEPS = 1000
 
 
-def calibrated(outcomes: Array, risk: Array) -> Calibration:
+def calibrated(
+    outcomes: Array, risk: Array, earlier: tuple[Array, Array] | None = None
+) -> Calibration:
     """The calibration for these jobs, which are in order of time.
 
-    Each kind is fitted on the first half and judged by the second; the best is then fitted on all.
+    Each kind is fitted on `earlier` jobs, their outcomes and risks, and judged by these: what does
+    not carry over from one stretch of time to the next is worse than nothing. The best is then
+    fitted on all. Without earlier jobs, the first half of these are.
     """
-    if not _enough(outcomes):
+    if earlier is None:
+        half = len(outcomes) // 2
+        earlier = outcomes[:half], risk[:half]
+        outcomes, risk = outcomes[half:], risk[half:]
+    if not _enough(np.concatenate([earlier[0], outcomes])):
         return Calibration()
-    half = len(outcomes) // 2
     kinds = [Calibration()]
-    if _enough(outcomes[:half]):
-        kinds.append(_platt(outcomes[:half], risk[:half]))
-        if half >= FEWEST_FOR_STEPS:
-            kinds.append(_isotonic(outcomes[:half], risk[:half]))
-    best = min(kinds, key=lambda kind: _loss(outcomes[half:], kind.apply(risk[half:])))
+    if _enough(earlier[0]):
+        kinds.append(_platt(*earlier))
+        if len(earlier[0]) >= FEWEST_FOR_STEPS:
+            kinds.append(_isotonic(*earlier))
+    best = min(kinds, key=lambda kind: _loss(outcomes, kind.apply(risk)))
     fit = {"platt": _platt, "isotonic": _isotonic}.get(best.kind)
-    return fit(outcomes, risk) if fit else Calibration()
+    if not fit:
+        return Calibration()
+    return fit(np.concatenate([earlier[0], outcomes]), np.concatenate([earlier[1], risk]))
 
 
 def _enough(outcomes: Array) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, combinations, pairwise
 from pathlib import Path
@@ -29,6 +29,10 @@ FEWEST_JUDGED = 50
 # Parameters that suit so many jobs suit more of them, too; more would only make trials slow.
 MOST_LEARNED = 30_000
 MOST_JUDGED = 20_000
+# How a gain is told from chance: the jobs that judge are drawn so often, in so many stretches.
+_DRAWS = 100
+_STRETCHES = 20
+_SURE = 0.9
 # Instead of an engine's name: that of those installed which judges later jobs best, or several.
 AUTO = "auto"
 
@@ -38,7 +42,8 @@ class TunedTrees:
 
     The search is Optuna's, here; or, with `on`, Ray's, see `search_on_ray`. With the engine `AUTO`
     each of those installed is searched with, the budget shared among them, and the best one taken,
-    or the average of several if that is better. With a `journal`, a search of the same name on the
+    or the average of several. Whatever is found replaces the usual parameters only if it is better
+    for sure, and not by chance. With a `journal`, a search of the same name on the
     same rows goes on where it ended.
     `recipes` given are followed as they are, without a search. After `fit`, `search` tells what was
     tried, `validation` which rows the calibration is made of (their places in order of time, and
@@ -91,13 +96,16 @@ class TunedTrees:
         folds = time_folds(outcomes, moments, among) if moments else []
         if folds and self._given is None and self._budget.trials > 0:
             self.search = self._searched(values, outcomes, [_sampled(fold) for fold in folds])
-        if folds:
-            last = folds[-1]
-            self._learn(values, outcomes, last.learn)
-            risk = self.trees.risk(values[last.judge])
-            self.validation = (last.judge, risk)
-            self.calibration = calibrated(outcomes[last.judge], risk)
-            self.judged = outcomes[last.judge], self.calibration.apply(risk)
+        foretold: list[tuple[Array, Array]] = []
+        for fold in folds:
+            self._learn(values, outcomes, fold.learn)
+            risk = self.trees.risk(values[fold.judge])
+            foretold.append((outcomes[fold.judge], risk))
+            self.validation = fold.judge, risk
+        if foretold:
+            became, risk = foretold[-1]
+            self.calibration = calibrated(became, risk, *foretold[-2:-1])
+            self.judged = became, self.calibration.apply(risk)
         self._learn(values, outcomes, among)
 
     def risk(self, values: Array) -> Array:
@@ -117,14 +125,13 @@ class TunedTrees:
                 values, outcomes, folds, engine_name=engine, seed=self._seed, weigh=self._weigh
             )
             found.append(self._search_with(judge, budget, values, outcomes, folds))
-            if len(engines) > 1:
-                (recipe,) = found[-1].best
-                foretold[recipe] = [risk for risk, _ in judge.risks(recipe.parameters)]
-        if len(found) == 1:
-            return found[0]
+            usual, (best,) = Recipe(engine), found[-1].best
+            if not foretold:
+                foretold[usual] = [risk for risk, _ in judge.risks(usual.parameters, stops=False)]
+            foretold[best] = [risk for risk, _ in judge.risks(best.parameters)]
         trials = chain.from_iterable(search.trials for search in found)
         return Search(
-            _best_blend(foretold, [outcomes[fold.judge] for fold in folds]),
+            _chosen(foretold, [outcomes[fold.judge] for fold in folds]),
             tuple(replace(trial, number=number) for number, trial in enumerate(trials)),
             found[-1].interrupted,
         )
@@ -167,24 +174,51 @@ def _shared(budget: Budget, parts: int) -> Budget:
     return Budget(max(1, budget.trials // parts), seconds)
 
 
-def _best_blend(
-    foretold: dict[Recipe, list[Array]], outcomes: Sequence[Array]
+def _chosen(
+    foretold: Mapping[Recipe, Sequence[Array]], outcomes: Sequence[Array]
 ) -> tuple[Recipe, ...]:
-    """The recipe, or those to be averaged, whose risks judged best; fewer where that is as good.
+    """The recipe, or those to be averaged, whose risks judged best.
 
-    `foretold` are the risks in each fold, `outcomes` what became of the jobs.
+    `foretold` are the risks in each fold, `outcomes` what became of the jobs. The first recipe is
+    the usual one, and stays unless another choice is better for sure. Of many things tried the
+    best one is lucky as well as good; parameters chosen so for a hair's breadth lose it again.
     """
 
-    def score(recipes: tuple[Recipe, ...]) -> float:
+    def risks(recipes: tuple[Recipe, ...]) -> list[Array]:
         by_fold = zip(*(foretold[recipe] for recipe in recipes), strict=True)
-        scores = [
-            metrics.average_precision(became, blended_risk(risks)) or 0.0
-            for became, risks in zip(outcomes, by_fold, strict=True)
-        ]
-        return float(np.mean(scores)) - WORTHWHILE * len(recipes)
+        return [blended_risk(parts) for parts in by_fold]
 
+    def score(recipes: tuple[Recipe, ...]) -> float:
+        told = map(metrics.average_precision, outcomes, risks(recipes))
+        return float(np.mean([one or 0.0 for one in told])) - WORTHWHILE * len(recipes)
+
+    usual = (next(iter(foretold)),)
     sizes = range(1, len(foretold) + 1)
-    return max(chain.from_iterable(combinations(foretold, size) for size in sizes), key=score)
+    best = max(chain.from_iterable(combinations(foretold, size) for size in sizes), key=score)
+    return best if surely_better(outcomes, risks(best), risks(usual)) else usual
+
+
+def surely_better(
+    outcomes: Sequence[Array], risks: Sequence[Array], others: Sequence[Array]
+) -> bool:
+    """Whether risks have the better average precision in nine of ten draws of stretches of time.
+
+    One array for each fold, its jobs in order of time.
+    """
+    rng = np.random.default_rng(0)
+    gains = []
+    for _ in range(_DRAWS):
+        gained = 0.0
+        for became, ours, theirs in zip(outcomes, risks, others, strict=True):
+            stretches = np.array_split(np.arange(len(became)), _STRETCHES)
+            drawn = np.concatenate(
+                [stretches[k] for k in rng.integers(_STRETCHES, size=_STRETCHES)]
+            )
+            mine = metrics.average_precision(became[drawn], ours[drawn])
+            yours = metrics.average_precision(became[drawn], theirs[drawn])
+            gained += (mine or 0.0) - (yours or 0.0)
+        gains.append(gained)
+    return bool(np.quantile(gains, 1 - _SURE) > 0)
 
 
 def _sampled(fold: Fold) -> Fold:

@@ -126,12 +126,18 @@ class Judge:
         for (risk, rounds), (*_, outcomes) in zip(self.risks(parameters), self._ready, strict=True):
             yield metrics.average_precision(outcomes, risk) or 0.0, rounds
 
-    def risks(self, parameters: TreeParameters) -> Iterator[tuple[Array, int]]:
-        """The risk of the jobs that judge in each fold, with the rounds it took."""
+    def risks(
+        self, parameters: TreeParameters, *, stops: bool = True
+    ) -> Iterator[tuple[Array, int]]:
+        """The risk of the jobs that judge in each fold, with the rounds it took.
+
+        Growing `stops` when they gain nothing more, or after the rounds that the parameters say.
+        """
         for learn, watch, shown, _ in self._ready:
             booster, rounds = self._engine.train(
-                learn, parameters, seed=self._seed, threads=self._threads, watch=watch
-            )
+                learn, parameters, seed=self._seed, threads=self._threads,
+                watch=watch if stops else None,
+            )  # fmt: skip
             yield self._engine.risk(booster, shown, self._threads), rounds
 
 

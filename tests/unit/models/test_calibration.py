@@ -53,6 +53,15 @@ def test_a_model_that_is_the_wrong_way_round_is_not_turned() -> None:
     assert calibrated(outcomes, 1 - risk).kind == "none"
 
 
+def test_what_does_not_carry_over_in_time_is_left_alone() -> None:
+    rng = np.random.default_rng(3)
+    risk = rng.random(6000)
+    as_told, too_high = (rng.random(6000) < share for share in (risk, risk**3))
+    earlier = too_high.astype(float), risk
+    assert calibrated(too_high.astype(float), risk, earlier).kind != "none"
+    assert calibrated(as_told.astype(float), risk, earlier).kind == "none"
+
+
 CURVES = {count: calibrated(*jobs(count)) for count in (800, 20_000)}
 
 

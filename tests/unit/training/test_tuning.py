@@ -173,20 +173,25 @@ class TestTunedTrees:
         assert [trial.engine for trial in trials] == ["xgboost", "lightgbm", "catboost"]
         assert [trial.number for trial in trials] == [0, 1, 2]
         tried = {Recipe(trial.engine, trial.parameters) for trial in trials}
-        assert set(model.search.best) <= tried
+        assert set(model.search.best) <= {*tried, Recipe()}
         parts = [(part.engine, part.parameters) for part in model.trees.parts]
         assert parts == [(recipe.engine, recipe.parameters) for recipe in model.search.best]
 
-    def test_a_blend_must_be_better_by_more_than_chance(self) -> None:
-        became = np.array([1.0, 0, 1, 0, 1, 0, 0, 0])
-        good = np.where(became == 1, 0.8, 0.2)
-        half = np.array([0.9, 0.1, 0.9, 0.1, 0.1, 0.2, 0.3, 0.3])
-        rest = np.array([0.1, 0.1, 0.2, 0.3, 0.9, 0.1, 0.2, 0.1])
-        a, b, c = (Recipe(name) for name in ("xgboost", "lightgbm", "catboost"))
-        told = {a: [half], b: [rest], c: [good]}
-        assert tuned._best_blend(told, [became]) == (c,)
-        assert tuned._best_blend({a: [half], b: [rest]}, [became]) == (a, b)
-        assert tuned._best_blend({a: [good], b: [good]}, [became]) == (a,)
+    def test_only_what_is_better_for_sure_replaces_the_usual(self) -> None:
+        rng = np.random.default_rng(0)
+        became = (rng.random(2000) < 0.3).astype(float)
+        poor, rest, good = (
+            np.clip(became * k + rng.random(2000), 0, 1.9) / 2 for k in (0.2, 0.2, 0.8)
+        )
+        usual, second, third = (Recipe(name) for name in ("xgboost", "lightgbm", "catboost"))
+        assert tuned._chosen({usual: [poor], third: [good]}, [became]) == (third,)
+        assert tuned._chosen({usual: [good], third: [poor]}, [became]) == (usual,)
+        assert tuned._chosen({usual: [poor], second: [poor + 1e-9]}, [became]) == (usual,)
+        assert tuned._chosen({usual: [poor], second: [rest]}, [became]) == (usual, second)
+        lucky = poor.copy()
+        lucky[np.flatnonzero(became)[:3]] = 0.99
+        assert not tuned.surely_better([became], [lucky], [poor])
+        assert tuned.surely_better([became, became], [good, good], [poor, poor])
 
     def test_a_large_site_is_searched_by_a_part_of_it(
         self, monkeypatch: pytest.MonkeyPatch
