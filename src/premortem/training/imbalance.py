@@ -15,6 +15,7 @@ from premortem.training.active import informative
 # Neighbours of a failure among which SMOTE draws new ones; and the most failures it looks at.
 _NEIGHBOURS = 5
 _MOST_FAILURES = 10_000
+_ROUNDING = 1e-6
 
 
 class Imbalance(StrEnum):
@@ -99,36 +100,41 @@ def _oversampled(values: Array, outcomes: Array, rng: np.random.Generator) -> Ro
 
 
 def _smote(values: Array, outcomes: Array, rng: np.random.Generator) -> Rows:
-    """New jobs of the rarer outcome between those there are.
+    """New jobs of the rarer outcome between those there are, of which very many are not looked at.
 
-    Missing values become the median: one cannot go half way to nothing. Of very many rare jobs only
-    some are looked at.
+    All columns count the same: they are brought between 0 and 1, and what is missing lies a whole
+    unit below. Between two jobs that both lack a value, or nearer to the one that does, the new one
+    lacks it, too.
     """
     try:
         from imblearn.over_sampling import SMOTE
     except ModuleNotFoundError as error:
         raise MissingExtra("imbalanced-learn", extra="smote") from error
-    filled = values.astype(np.float32, copy=True)
-    for column in filled.T:
-        known = np.isfinite(column)
-        column[~known] = np.median(column[known]) if known.any() else 0.0
     rarer = 1.0 if outcomes.mean() < 0.5 else 0.0
     few, many = np.flatnonzero(outcomes == rarer), np.flatnonzero(outcomes != rarer)
     if len(few) <= _NEIGHBOURS:
         raise InvalidInput(f"SMOTE needs more than {_NEIGHBOURS} jobs of each outcome")
     looked_at = rng.permutation(few)[:_MOST_FAILURES]
     kept = np.concatenate([many, looked_at])
-    wanted = max(len(many) - (len(few) - len(looked_at)), len(looked_at))
+    known = np.where(np.isfinite(values), values, np.nan).astype(np.float64)
+    lows, highs = (
+        np.nanmin(known, axis=0, initial=np.inf),
+        np.nanmax(known, axis=0, initial=-np.inf),
+    )
+    lows = np.where(np.isfinite(lows), lows, 0.0)
+    spans = np.where(highs > lows, highs - lows, 1.0)
+    scaled = np.nan_to_num((known[kept] - lows) / spans, nan=-1.0)
     sampler = SMOTE(
-        sampling_strategy={int(rarer): wanted},
+        sampling_strategy={int(rarer): len(looked_at) + len(many) - len(few)},
         k_neighbors=_NEIGHBOURS,
         random_state=int(rng.integers(2**31)),
     )
-    more, their_outcomes = sampler.fit_resample(filled[kept], outcomes[kept].astype(int))
-    left_out = np.setdiff1d(few, looked_at)
+    made, _ = sampler.fit_resample(scaled, outcomes[kept].astype(int))
+    made = made[len(kept) :]
+    made = np.where(made < -_ROUNDING, np.nan, np.maximum(made, 0.0)) * spans + lows
     return (
-        np.concatenate([more, filled[left_out]]),
-        np.concatenate([their_outcomes, outcomes[left_out]]).astype(np.float64),
+        np.concatenate([values, made.astype(values.dtype)]),
+        np.concatenate([outcomes, np.full(len(made), rarer)]),
         None,
     )
 

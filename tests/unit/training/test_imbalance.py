@@ -69,6 +69,16 @@ def test_weights_make_both_outcomes_count_the_same() -> None:
         weights_of(np.zeros(3))
 
 
+def test_what_smote_makes_up_lacks_what_its_like_lack() -> None:
+    values, outcomes = rare()
+    values[:, 1] = np.where(outcomes == 1, np.nan, 5.0)
+    values[:, 2] = np.nan
+    model = Balanced(Imbalance.SMOTE, make)
+    model.fit(values, outcomes)
+    risk = model.risk(values)
+    assert risk[outcomes == 1].min() > 0.5 > risk[outcomes == 0].max()
+
+
 def test_smote_needs_neighbours() -> None:
     values, outcomes = rare(100)
     outcomes[:] = 0
