@@ -81,10 +81,11 @@ class BlendedTrees:
         outcomes: Array,
         moments: Moments | None = None,
         weights: Array | None = None,
+        rows: Array | None = None,
     ) -> None:
         """Let each part learn."""
         for part in self.parts:
-            part.fit(values, outcomes, moments, weights)
+            part.fit(values, outcomes, moments, weights, rows)
 
     def risk(self, values: Array) -> Array:
         """The probability of failure of each row."""

@@ -47,17 +47,23 @@ class BoostedTrees:
         outcomes: Array,
         moments: Moments | None = None,
         weights: Array | None = None,
+        rows: Array | None = None,
     ) -> None:
-        """Learn from rows that hold both outcomes; others are refused. Moments do not matter."""
+        """Learn from rows that hold both outcomes; others are refused. Moments do not matter.
+
+        With `rows`, their places, from those alone, of which no copy with all columns is made.
+        """
         if len(values) != len(outcomes):
             raise InvalidInput(f"{len(values)} rows cannot have {len(outcomes)} outcomes")
+        if rows is not None:
+            outcomes = outcomes[rows]
         if set(np.unique(outcomes)) != {0, 1}:
             raise InvalidInput("training needs jobs that failed (1) and jobs that completed (0)")
         self._width, self.used = values.shape[1], used_columns(values)
         library = engine(self.engine)
-        data = library.data(finite(values, self.used), outcomes, weights)
+        data = library.data(finite(values, self.used, rows), outcomes, weights)
         self._booster, _ = library.train(
-            data, self.parameters, seed=self._seed, threads=self._threads_for(values)
+            data, self.parameters, seed=self._seed, threads=self._threads_for(len(outcomes))
         )
 
     def risk(self, values: Array) -> Array:
@@ -68,7 +74,7 @@ class BoostedTrees:
             raise InvalidInput(f"expected {self._width} columns as in training, not {values.shape}")
         if not len(values):
             return np.empty(0)
-        threads = self._threads_for(values)
+        threads = self._threads_for(len(values))
         return engine(self.engine).risk(self._booster, finite(values, self.used), threads)
 
     def dump(self) -> bytes:
@@ -79,9 +85,9 @@ class BoostedTrees:
         """The trees as arrays; their columns are those of `used`."""
         return engine(self.engine).flat(self._booster)
 
-    def _threads_for(self, values: Array) -> int:
+    def _threads_for(self, rows: int) -> int:
         """As many as wanted, 0 for all cores."""
-        return self._threads or (1 if len(values) < _ROWS_WORTH_THREADS else 0)
+        return self._threads or (1 if rows < _ROWS_WORTH_THREADS else 0)
 
 
 def used_columns(values: Array) -> Array:
@@ -92,13 +98,18 @@ def used_columns(values: Array) -> Array:
     return used
 
 
-def finite(values: Array, used: Array) -> Array:
+def finite(values: Array, used: Array, rows: Array | None = None) -> Array:
     """These columns as the engines want them, with NaN for whatever is not a finite number.
 
-    Where all are wanted and none of them has an infinite number, they are given as they are.
+    With `rows`, their places, of those alone. Where everything is wanted and nothing of it is
+    infinite, it is given as it is.
     """
-    whole = len(used) == values.shape[1] and values.dtype == np.float32
-    chosen = values if whole else values.take(used, axis=1).astype(np.float32, copy=False)
+    if rows is not None:
+        chosen: Array = values[np.ix_(rows, used)].astype(np.float32, copy=False)
+    elif len(used) == values.shape[1] and values.dtype == np.float32:
+        chosen = values
+    else:
+        chosen = values.take(used, axis=1).astype(np.float32, copy=False)
     for some in range(0, len(chosen), _ROWS_AT_ONCE):
         infinite = np.isinf(chosen[some : some + _ROWS_AT_ONCE])
         if infinite.any():

@@ -40,5 +40,9 @@ class Weighed(Classifier, Protocol):
         outcomes: Array,
         moments: Moments | None = None,
         weights: Array | None = None,
+        rows: Array | None = None,
     ) -> None:
-        """Learn from these rows, each of which counts by its weight."""
+        """Learn from these rows, each of which counts by its weight.
+
+        With `rows`, their places, from those alone; `weights` are then theirs.
+        """

@@ -39,7 +39,7 @@ def parsed_strategies(names: Sequence[str]) -> list[Imbalance]:
     return [Imbalance(name) for name in names]
 
 
-Rows = tuple[Array, Array, Array | None]
+Rows = tuple[Array, Array]
 Learner = TypeVar("Learner", bound=Weighed)
 
 
@@ -57,16 +57,29 @@ class Balanced(Generic[Learner]):
         self._seed = seed
         self.trees = make_model()
 
-    def fit(self, values: Array, outcomes: Array, moments: Moments | None = None) -> None:
-        """Arrange the rows and learn from them."""
-        rng = np.random.default_rng(self._seed)
+    def fit(
+        self,
+        values: Array,
+        outcomes: Array,
+        moments: Moments | None = None,
+        rows: Array | None = None,
+    ) -> None:
+        """Arrange the rows and learn from them; with `rows`, their places, from those alone."""
+        self.trees = self._make_model()
+        if self._strategy in (Imbalance.NONE, Imbalance.WEIGHTS):
+            became = outcomes if rows is None else outcomes[rows]
+            weights = weights_of(became) if self._strategy is Imbalance.WEIGHTS else None
+            self.trees.fit(values, outcomes, weights=weights, rows=rows)
+            return
+        if rows is not None:
+            values, outcomes = values[rows], outcomes[rows]
         if self._strategy is Imbalance.ACTIVE:
             places = informative(values, outcomes, self._make_model, seed=self._seed)
-            rows: Rows = (values[places], outcomes[places], None)
+            values, outcomes = values[places], outcomes[places]
         else:
-            rows = _STRATEGIES[self._strategy](values, outcomes, rng)
-        self.trees = self._make_model()
-        self.trees.fit(rows[0], rows[1], weights=rows[2])
+            draw = _smote if self._strategy is Imbalance.SMOTE else _oversampled
+            values, outcomes = draw(values, outcomes, np.random.default_rng(self._seed))
+        self.trees.fit(values, outcomes)
 
     def risk(self, values: Array) -> Array:
         """The probability of failure of each row."""
@@ -82,21 +95,13 @@ def weights_of(outcomes: Array) -> Array:
     return weights
 
 
-def _as_it_is(values: Array, outcomes: Array, rng: np.random.Generator) -> Rows:
-    return values, outcomes, None
-
-
-def _weighted(values: Array, outcomes: Array, rng: np.random.Generator) -> Rows:
-    return values, outcomes, weights_of(outcomes)
-
-
 def _oversampled(values: Array, outcomes: Array, rng: np.random.Generator) -> Rows:
     """The rarer outcome drawn again and again until there are as many of it."""
     rarer = 1.0 if outcomes.mean() < 0.5 else 0.0
     few = np.flatnonzero(outcomes == rarer)
     again = rng.choice(few, len(outcomes) - 2 * len(few))
     which = np.concatenate([np.arange(len(outcomes)), again])
-    return values[which], outcomes[which], None
+    return values[which], outcomes[which]
 
 
 def _smote(values: Array, outcomes: Array, rng: np.random.Generator) -> Rows:
@@ -135,13 +140,4 @@ def _smote(values: Array, outcomes: Array, rng: np.random.Generator) -> Rows:
     return (
         np.concatenate([values, made.astype(values.dtype)]),
         np.concatenate([outcomes, np.full(len(made), rarer)]),
-        None,
     )
-
-
-_STRATEGIES: dict[Imbalance, Callable[[Array, Array, np.random.Generator], Rows]] = {
-    Imbalance.NONE: _as_it_is,
-    Imbalance.WEIGHTS: _weighted,
-    Imbalance.OVERSAMPLE: _oversampled,
-    Imbalance.SMOTE: _smote,
-}

@@ -106,7 +106,7 @@ class TunedTrees:
             became, risk = foretold[-1]
             self.calibration = calibrated(became, risk, *foretold[-2:-1])
             self.judged = became, self.calibration.apply(risk)
-        self._learn(values, outcomes, among)
+        self._learn(values, outcomes, None if among is None else np.flatnonzero(among))
 
     def risk(self, values: Array) -> Array:
         """The calibrated probability of failure of each row."""
@@ -154,9 +154,7 @@ class TunedTrees:
 
     def _learn(self, values: Array, outcomes: Array, rows: Array | None) -> None:
         learner = Balanced(self._imbalance, self._make_trees, seed=self._seed)
-        if rows is not None:
-            values, outcomes = values[rows], outcomes[rows]
-        learner.fit(values, outcomes)
+        learner.fit(values, outcomes, rows=rows)
         self.trees = learner.trees
 
     def _make_trees(self) -> BlendedTrees:

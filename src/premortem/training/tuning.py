@@ -116,8 +116,8 @@ class Judge:
         self._ready = []
         for fold in folds:
             learned = outcomes[fold.learn]
-            learn = self._engine.data(finite(values[fold.learn], used), learned, weigh(learned))
-            shown = finite(values[fold.judge], used)
+            learn = self._engine.data(finite(values, used, fold.learn), learned, weigh(learned))
+            shown = finite(values, used, fold.judge)
             watch = self._engine.data(shown, outcomes[fold.judge], None, like=learn)
             self._ready.append((learn, watch, shown, outcomes[fold.judge]))
 
