@@ -192,7 +192,9 @@ def _chosen(
 
     usual = (next(iter(foretold)),)
     sizes = range(1, len(foretold) + 1)
-    best = max(chain.from_iterable(combinations(foretold, size) for size in sizes), key=score)
+    choices = chain.from_iterable(combinations(foretold, size) for size in sizes)
+    # Two of one engine err alike, and a model keeps one file for each.
+    best = max((one for one in choices if len({r.engine for r in one}) == len(one)), key=score)
     return best if surely_better(outcomes, risks(best), risks(usual)) else usual
 
 

@@ -188,6 +188,8 @@ class TestTunedTrees:
         assert tuned._chosen({usual: [good], third: [poor]}, [became]) == (usual,)
         assert tuned._chosen({usual: [poor], second: [poor + 1e-9]}, [became]) == (usual,)
         assert tuned._chosen({usual: [poor], second: [rest]}, [became]) == (usual, second)
+        twin = Recipe("xgboost", TreeParameters(rounds=7))
+        assert len(tuned._chosen({usual: [poor], twin: [rest]}, [became])) == 1
         lucky = poor.copy()
         lucky[np.flatnonzero(became)[:3]] = 0.99
         assert not tuned.surely_better([became], [lucky], [poor])
