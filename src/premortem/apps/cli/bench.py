@@ -9,7 +9,7 @@ import typer
 
 from premortem.apps.cli import bench_imbalance
 from premortem.apps.cli import logs as given
-from premortem.apps.cli.bench_imbalance import share, strategy_rows
+from premortem.apps.cli.bench_imbalance import strategy_rows
 from premortem.apps.cli.exits import exit_code
 from premortem.apps.cli.files import write_page
 from premortem.apps.cli.logs import parsed_points, read_logs, reading
@@ -265,7 +265,7 @@ def place(result: PointResult) -> str:
 
 def cells(result: PointResult) -> tuple[str, ...]:
     """A result as the cells of a table's row."""
-    from premortem.apps.cli.render import count
+    from premortem.apps.cli.render import count, share
 
     def seconds(value: float | None) -> str:
         return "" if value is None else f"{value:.1f}"

@@ -58,17 +58,10 @@ def strategy_rows(results: Sequence[PointResult]) -> list[tuple[Cell, ...]]:
     return rows
 
 
-def share(value: float | None) -> str:
-    """Three places, as tables in the literature have them: .484, and 1.000 for certainty.
-
-    >>> share(0.4836), share(1.0), share(None)
-    ('.484', '1.000', '')
-    """
-    return "" if value is None else f"{value:.3f}".removeprefix("0")
-
-
 def _measured(judged: Sequence[PointResult], column: str) -> list[Cell]:
     """One column of a point; values that look the same are equally good, and one alone is not."""
+    from premortem.apps.cli.render import share
+
     values: list[float | None] = list(map(attrgetter(_MEASURES[column]), judged))
     known = [round(value, 3) for value in values if value is not None]
     best = (min if column == _LOWEST_IS_BEST else max)(known, default=None)

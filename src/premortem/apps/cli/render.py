@@ -26,6 +26,15 @@ class _Console(Console):
         raise BrokenPipeError
 
 
+def share(value: float | None) -> str:
+    """Three places, as tables in the literature have them: .484, and 1.000 for certainty.
+
+    >>> share(0.4836), share(1.0), share(None)
+    ('.484', '1.000', '')
+    """
+    return "" if value is None else f"{value:.3f}".removeprefix("0")
+
+
 def console(*, error: bool = False) -> Console:
     """A console on standard output or error; as wide as a page where that is no terminal."""
     stream = sys.stderr if error else sys.stdout

@@ -197,22 +197,19 @@ def _as_dict(registered: Registered) -> dict[str, Any]:
 
 
 def _print(training: Training, registered: Registered) -> None:
-    from premortem.apps.cli.render import console, count, percent, table
+    from premortem.apps.cli.render import console, count, percent, share, table
 
     columns = ("point", "jobs", "failed", "AP", "AUC", "ECE", "threshold", "P", "R", "F1", "causes")
     rows = []
     for point, one in training.points.items():
         told = registered.version.manifest["metrics"][point]
 
-        def share(name: str, told: dict[str, Any] = told) -> str:
-            return "" if told[name] is None else f"{told[name]:.3f}".removeprefix("0")
-
         rows.append(
             (
                 point, count(told["jobs"]), percent(told["failure_share"]),
-                *map(share, ("average_precision", "auc", "ece")),
-                f"{one.model.threshold:.3f}".removeprefix("0"),
-                *map(share, ("precision", "recall", "f1")), str(len(one.model.causes) or ""),
+                *(share(told[name]) for name in ("average_precision", "auc", "ece")),
+                share(one.model.threshold),
+                *(share(told[name]) for name in ("precision", "recall", "f1")), str(len(one.model.causes) or ""),
             )
         )  # fmt: skip
     output = console()
