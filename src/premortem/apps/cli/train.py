@@ -209,7 +209,8 @@ def _print(training: Training, registered: Registered) -> None:
                 point, count(told["jobs"]), percent(told["failure_share"]),
                 *(share(told[name]) for name in ("average_precision", "auc", "ece")),
                 share(one.model.threshold),
-                *(share(told[name]) for name in ("precision", "recall", "f1")), str(len(one.model.causes) or ""),
+                *(share(told[name]) for name in ("precision", "recall", "f1")),
+                str(len(one.model.causes) or ""),
             )
         )  # fmt: skip
     output = console()
