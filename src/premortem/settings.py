@@ -27,8 +27,8 @@ from premortem.jobs.spellings import require_zone
 
 PREFIX = "PREMORTEM_"
 FILE_VARIABLE = f"{PREFIX}SETTINGS"
-# Variables that are not settings: where the settings are, and whether faults show a traceback.
-_RESERVED = (FILE_VARIABLE, f"{PREFIX}DEBUG")
+# Not settings: where the settings are, whether faults show a traceback, where a lab keeps packages.
+_RESERVED = (FILE_VARIABLE, f"{PREFIX}DEBUG", f"{PREFIX}LAB_CACHE")
 
 
 class _Section(BaseModel):

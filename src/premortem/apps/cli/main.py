@@ -14,6 +14,7 @@ from premortem.apps.cli import (
     bench,
     columns,
     jobs,
+    lab,
     load,
     models,
     predict,
@@ -38,7 +39,7 @@ app = typer.Typer(
 )
 _COMMANDS = (
     load, jobs, show, stats, train, predict, threshold, models, bench, audit, rejects, columns,
-    settings,
+    settings, lab,
 )  # fmt: skip
 for command in _COMMANDS:
     command.add_to(app)

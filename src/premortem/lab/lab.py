@@ -1,0 +1,371 @@
+"""A lab: a whole Slurm in a folder, started, asked and ended."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+
+from premortem.errors import Conflict, InvalidInput, NotFound, Unavailable
+from premortem.lab import cgroups, configuration, records
+from premortem.lab.daemons import ending
+from premortem.lab.plans import GPUS, LOOPBACK, Plan, choose_ports
+from premortem.lab.processes import Process, boot
+from premortem.lab.records import Record, Running
+from premortem.lab.releases import release_named
+from premortem.lab.roots import default_cache, ready_root
+from premortem.lab.starting import start_all
+from premortem.lab.status import Status, look, not_running
+from premortem.lab.worlds import World, make_world
+
+# Folders of a lab, by what they are in its world.
+_FOLDERS = {
+    "etc/slurm": "etc",
+    "etc/munge": "munge",
+    "var/lib/mysql": "database",
+    "var/lib/slurm": "state",
+    "var/log/slurm": "log",
+    "home": "home",
+    "tmp": "tmp",
+}
+_FILES = ("passwd", "group", "hosts")
+
+
+def _silently(text: str) -> None:
+    """Tell nobody."""
+
+
+class Lab:
+    """A real Slurm on loopback: munged, MariaDB, slurmdbd, slurmctld, nodes and slurmrestd.
+
+    In a `with` statement it runs until the end of that, and no longer than this process; `up`
+    leaves it running. What it is to be (`slurm`, `cluster`, `nodes`, `users`, `oom`) is what it was
+    before where not said, and accounting survives from one start to the next. It needs root.
+    """
+
+    def __init__(
+        self,
+        folder: Path | str,
+        *,
+        slurm: str | None = None,
+        cluster: str | None = None,
+        nodes: int | None = None,
+        users: int | None = None,
+        oom: bool | None = None,
+        rest_port: int | None = None,
+        cache: Path | None = None,
+        tell: Callable[[str], None] = _silently,
+    ) -> None:
+        self.folder = Path(folder).absolute()
+        self._wanted = {
+            "release": release_named(slurm) if slurm else None,
+            "cluster": cluster,
+            "nodes": nodes,
+            "users": users,
+            "oom": oom,
+        }
+        self._rest_port = rest_port
+        self._cache = cache or default_cache()
+        self._tell = tell
+        self._world: World | None = None
+
+    def __enter__(self) -> Lab:
+        records_before = records.read(self.folder)
+        self._leave = records_before is not None and records_before.is_running
+        self._up(stay=False)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if not self._leave:
+            self.down()
+
+    def up(self) -> list[str]:
+        """Start it, and leave it running; names the daemons that were started.
+
+        Of a lab that runs already, only those that have ended are started again.
+        """
+        return self._up(stay=True)
+
+    def down(self, *, purge: bool = False) -> bool:
+        """End what `up` started, and nothing else; False if nothing was running.
+
+        With `purge` the folder goes too, and all that the lab has seen with it.
+        """
+        _require_root()
+        if not self.folder.exists():
+            return False
+        records.require(self.folder)
+        with records.changing(self.folder):
+            record = records.require(self.folder)
+            was_running = record.is_running
+            if was_running:
+                self._end(record, self._found(record))
+            cgroups.remove(self.folder)
+            if purge:
+                shutil.rmtree(self.folder)
+            else:
+                records.write(self.folder, replace(record, running=None))
+        self._world = None
+        return was_running
+
+    def status(self) -> Status:
+        """What runs, and what the cluster says of itself."""
+        record = self.record
+        if record.running is None or not record.is_running:
+            return not_running(self.folder, record)
+        return look(self.folder, record, self.world)
+
+    def run(
+        self,
+        *command: str,
+        user: str = "root",
+        input: str | None = None,
+        check: bool = True,
+        timeout_s: float = 60,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command in the lab's world, such as ``lab.run("sinfo")``, to its end.
+
+        It starts in the user's home, with a clean environment; `input` is what it reads.
+        With `check`, an exit code other than 0 is an error that shows what the command said.
+        """
+        done = self.world.run(*command, user=self._known(user), input=input, timeout_s=timeout_s)
+        if check and done.returncode:
+            raise InvalidInput(
+                f"`{' '.join(command)}` ended with {done.returncode} in the lab: "
+                f"{(done.stderr or done.stdout).strip()}"
+            )
+        return done
+
+    def command(self, *command: str, user: str = "root") -> tuple[str, ...]:
+        """The command line that runs a command in the lab's world from outside."""
+        return self.world.entered(command, self._known(user))
+
+    def token(self, user: str = "root", *, lifespan_s: int = 1800) -> str:
+        """A token with which slurmrestd takes a caller for that user."""
+        done = self.run("scontrol", "token", f"username={user}", f"lifespan={lifespan_s}")
+        return done.stdout.strip().removeprefix("SLURM_JWT=")
+
+    @property
+    def rest_url(self) -> str:
+        """Where slurmrestd answers."""
+        return f"http://{LOOPBACK}:{self.record.ports.slurmrestd}"
+
+    @property
+    def record(self) -> Record:
+        """What is written down about it."""
+        return records.require(self.folder)
+
+    @property
+    def world(self) -> World:
+        """Its world, which must be there."""
+        if self._world is None or not self._world.is_there:
+            self._world = self._found(self.record)
+        return self._world
+
+    def _found(self, record: Record) -> World:
+        if self._world is not None and self._world.is_there:
+            return self._world
+        _require_root()
+        if record.running is None or not record.is_running:
+            raise Unavailable(
+                f"the lab in {self.folder} is not running: `premortem lab up` starts it"
+            )
+        return World(record.running.keeper)
+
+    def _known(self, user: str) -> str:
+        if user != "root" and user not in configuration.uids(self._text("passwd")):
+            raise NotFound(
+                f"the lab has no user '{user}'; its users are root and "
+                f"{self.record.plan.user_names[0]} to {self.record.plan.user_names[-1]}"
+            )
+        return user
+
+    def _text(self, name: str) -> str:
+        return (self.folder / name).read_text(encoding="utf-8")
+
+    # --- starting ---------------------------------------------------------------------------
+
+    def _up(self, *, stay: bool) -> list[str]:
+        _require_root()
+        self._require_place()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with records.changing(self.folder):
+            before = records.read(self.folder)
+            plan = self._plan(before)
+            if before and before.running and before.is_running:
+                return self._revive(before, before.running)
+            oom = _can_kill(plan)
+            root = ready_root(plan.release, self._cache, self._tell)
+            ports = choose_ports(
+                plan.nodes, before=before.ports if before else None, rest=self._rest_port
+            )
+            record = Record(plan, ports, root)
+            records.write(self.folder, record)
+            self._prepare(record, oom)
+            try:
+                daemons = self._start(record, oom=oom, stay=stay)
+            except BaseException:
+                cgroups.remove(self.folder)
+                raise
+            return list(daemons)
+
+    def _start(self, record: Record, *, oom: bool, stay: bool) -> dict[str, Process]:
+        groups = cgroups.make(self.folder) if oom else {}
+        binds = {target: str(self.folder / own) for target, own in _FOLDERS.items()}
+        binds |= {f"etc/{name}": str(self.folder / name) for name in _FILES}
+        self._world = world = make_world(record.root, binds, cgroups=groups, gpus=GPUS)
+        try:
+            daemons = start_all(world, record, self.folder / "log", self._tell)
+            running = Running(world.keeper, boot(), oom, daemons)
+            records.write(self.folder, replace(record, running=running))
+            if stay:
+                world.stay()
+        except BaseException:
+            world.end()
+            records.write(self.folder, record)
+            raise
+        return daemons
+
+    def _revive(self, record: Record, running: Running) -> list[str]:
+        """Start what has ended of a lab that runs."""
+        proc = self.world.proc
+        ended = [name for name, one in running.daemons.items() if not one.is_running(proc)]
+        if ended:
+            daemons = start_all(self.world, record, self.folder / "log", self._tell)
+            new = replace(record, running=replace(running, daemons=daemons))
+            records.write(self.folder, new)
+        return ended
+
+    def _require_place(self) -> None:
+        """A folder that is not a lab's is somebody else's."""
+        if not self.folder.exists() or (self.folder / records.FILE).exists():
+            return
+        if not self.folder.is_dir() or any(self.folder.iterdir()):
+            raise Conflict(
+                f"{self.folder} is not a lab's, and not empty: name another with --folder"
+            )
+
+    def _plan(self, before: Record | None) -> Plan:
+        wanted = {name: value for name, value in self._wanted.items() if value is not None}
+        plan = replace(before.plan if before else Plan(), **wanted)  # type: ignore[arg-type]
+        if before is None:
+            return plan
+        fixed = ("release", "cluster", *(("nodes", "users", "oom") if before.is_running else ()))
+        for what in fixed:
+            old, new = (getattr(one, what) for one in (before.plan, plan))
+            if old != new:
+                way = "end it" if what not in ("release", "cluster") else "remove it"
+                purge = " --purge" if way == "remove it" else ""
+                raise Conflict(
+                    f"the lab in {self.folder} was made with {what} {old}, not {new}: name another "
+                    f"folder, or {way} first by `premortem lab down{purge}`"
+                )
+        return plan
+
+    def _prepare(self, record: Record, oom: bool) -> None:
+        """Write the lab's files, each with the owner that its reader insists on."""
+        root, plan = record.root, record.plan
+        texts = configuration.machine_files(
+            plan, (root / "etc/passwd").read_text(), (root / "etc/group").read_text()
+        )
+        _write_all(self.folder, texts)
+        owners = configuration.uids(texts["passwd"])
+        for own in _FOLDERS.values():
+            (self.folder / own).mkdir(exist_ok=True)
+        (self.folder / "tmp").chmod(0o1777)
+        etc = self.folder / "etc"
+        _write_all(etc, configuration.slurm_files(plan, record.ports, oom=oom))
+        kept = {
+            name: text for name, text in configuration.KEPT.items() if not (etc / name).exists()
+        }
+        _write_all(etc, kept)
+        _write_key(etc / "jwt_hs256.key", 32)
+        _write_key(self.folder / "munge" / "munge.key", 128)
+        _write_all(self.folder / "database", {"premortem.sql": configuration.database_file()})
+        for path in (etc / "jwt_hs256.key", etc / "slurmdbd.conf"):
+            path.chmod(0o600)
+            os.chown(path, *owners["slurm"])
+        for path in (self.folder / "munge", self.folder / "munge" / "munge.key"):
+            os.chown(path, *owners["munge"])
+        for path in (self.folder / "database", self.folder / "database" / "premortem.sql"):
+            os.chown(path, *owners["mysql"])
+        state = self.folder / "state" / "state"
+        for path in (state, self.folder / "state" / "spool"):
+            path.mkdir(exist_ok=True)
+        os.chown(state, *owners["slurm"])
+        for user in ("root", *plan.user_names):
+            home = self.folder / "home" / user
+            home.mkdir(exist_ok=True)
+            os.chown(home, *owners[user])
+
+    # --- ending -----------------------------------------------------------------------------
+
+    def _end(self, record: Record, world: World) -> None:
+        running = record.running
+        daemons = running.daemons if running else {}
+        try:
+            if "slurmctld" in daemons and daemons["slurmctld"].is_running(world.proc):
+                self._cancel_all(world)
+            for group in ending(list(daemons)):
+                for name in group:
+                    self._tell(f"ending {name}")
+                world.stop_all([daemons[name] for name in group])
+        finally:
+            world.end()
+
+    def _cancel_all(self, world: World) -> None:
+        """So that accounting does not wait for jobs that are no more."""
+        queue = world.run("squeue", "--noheader", "--format=%A", timeout_s=30).stdout.split()
+        if queue:
+            self._tell(f"cancelling {len(set(queue))} jobs")
+            world.run("sh", "-c", _CANCEL, timeout_s=60)
+
+
+# Those that are ending get a few seconds for it.
+_CANCEL = """\
+squeue --noheader --format=%A | sort -u | xargs scancel --quiet
+for turn in 1 2 3 4 5 6 7 8 9 10; do
+    [ -z "$(squeue --noheader)" ] && break
+    sleep 0.5
+done
+"""
+
+
+def _require_root() -> None:
+    if os.geteuid() != 0:
+        raise InvalidInput(
+            "a lab needs root: its daemons change users, and its world has mounts of its own"
+        )
+
+
+def _can_kill(plan: Plan) -> bool:
+    """Whether jobs will be killed for their memory; raises if they are to be and cannot."""
+    if plan.oom is False:
+        return False
+    why_not = cgroups.why_not()
+    if plan.oom and why_not:
+        raise Unavailable(f"jobs cannot be killed for their memory here: {why_not}")
+    return why_not is None
+
+
+def _write_all(folder: Path, texts: Mapping[str, str]) -> None:
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def _write_key(path: Path, length: int) -> None:
+    """A new key, unless there is one."""
+    if not path.exists() or not path.stat().st_size:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o400)
+        with os.fdopen(handle, "wb") as file:
+            file.write(secrets.token_bytes(length))

@@ -1,0 +1,204 @@
+"""Root folders with a release of Slurm in them, made of Debian's packages and kept for next time.
+
+Nothing is installed on the machine itself: even the tool that unpacks the packages is only fetched.
+A root is never changed once it is made, so any number of labs can run from one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import platformdirs
+
+from premortem.errors import InvalidInput, Unavailable
+from premortem.lab.logs import last_lines
+from premortem.lab.releases import Release
+
+Tell = Callable[[str], None]
+
+CACHE_VARIABLE = "PREMORTEM_LAB_CACHE"
+# What a lab puts its own in the place of.
+_FOLDERS = ("etc/slurm", "etc/munge", "var/lib/mysql", "var/lib/slurm", "var/log/slurm")
+_FILES = ("etc/hosts", "etc/passwd", "etc/group")
+_MADE = ".premortem-lab"
+
+
+def default_cache() -> Path:
+    """Where roots are kept unless said otherwise."""
+    named = os.environ.get(CACHE_VARIABLE)
+    return Path(named) if named else platformdirs.user_cache_path("premortem") / "lab"
+
+
+def is_made(release: Release, cache: Path) -> bool:
+    """Whether the root of a release is there, whole and with all its packages."""
+    try:
+        return (cache / f"slurm-{release.name}" / _MADE).read_text() == _fingerprint(release)
+    except OSError:
+        return False
+
+
+def ready_root(release: Release, cache: Path, tell: Tell) -> Path:
+    """The root of a release; made first if need be, which takes minutes and 700 MB."""
+    root = cache / f"slurm-{release.name}"
+    if is_made(release, cache):
+        return root
+    _require_debian()
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Unavailable(f"{cache} cannot be made: {error.strerror}") from error
+    with _only_one(cache / f"slurm-{release.name}.lock", tell):
+        if not is_made(release, cache):
+            _make(release, root, cache, tell)
+    return root
+
+
+def _make(release: Release, root: Path, cache: Path, tell: Tell) -> None:
+    tell(f"{release}: fetching Debian's packages, which happens once and takes minutes")
+    mirror, path = _mirror(), _path_to_mmdebstrap(cache)
+    command = [
+        # It ends with us, and in namespaces of its own: nothing stays mounted, nothing running.
+        *("setpriv", "--pdeathsig", "KILL", "unshare"),
+        *("--mount", "--pid", "--fork", "--kill-child", "--propagation", "private"),
+        "mmdebstrap",
+        *("--variant=minbase", "--mode=root", "--format=directory", "--skip=output/dev"),
+        *("--aptopt=APT::Install-Recommends false", "--aptopt=Acquire::Languages none"),
+        "--dpkgopt=force-unsafe-io",
+        *(f"--dpkgopt=path-exclude=/usr/share/{part}/*" for part in ("man", "doc", "locale")),
+        # No package may start its service.
+        "--setup-hook=mkdir -p \"$1/usr/sbin\" && printf '#!/bin/sh\\nexit 101\\n'"
+        ' >"$1/usr/sbin/policy-rc.d" && chmod 755 "$1/usr/sbin/policy-rc.d"',
+        f"--include={','.join(release.packages)}",
+        *(release.suite, str(partial := root.with_name(f"{root.name}.partial")), mirror),
+    ]
+    for old in (root, partial):
+        shutil.rmtree(old, ignore_errors=True)
+    log = cache / f"{root.name}.log"
+    with log.open("w") as output:
+        making = subprocess.Popen(
+            command,
+            env=os.environ | {"PATH": path},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
+        try:
+            for line in making.stdout or ():
+                output.write(line)
+                if line.startswith("I: ") and "hook" not in line:
+                    tell(f"{release}: {line[3:].strip()}")
+        except BaseException:
+            making.kill()
+            making.wait()
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+    if making.wait():
+        shutil.rmtree(partial, ignore_errors=True)
+        raise Unavailable(
+            f"Debian's packages of {release} ({release.suite}) could not be fetched and unpacked. "
+            "They come from apt's own mirror: see whether `apt-get update` works. "
+            f"The end of {log}:\n{last_lines(log)}"
+        )
+    for folder in _FOLDERS:
+        (partial / folder).mkdir(parents=True, exist_ok=True)
+    for file in _FILES:
+        (partial / file).touch()
+    (partial / _MADE).write_text(_fingerprint(release))
+    partial.rename(root)
+
+
+def _fingerprint(release: Release) -> str:
+    """Changes when a root must be made anew."""
+    parts = (release.suite, *release.packages, *_FOLDERS)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _require_debian() -> None:
+    try:
+        system = platform.freedesktop_os_release()
+    except OSError:
+        system = {}
+    if system.get("ID") != "debian" or not shutil.which("apt-get"):
+        raise InvalidInput(
+            "a lab is made of Debian's packages, fetched by Debian's apt; this machine is "
+            f"{system.get('PRETTY_NAME', 'of another kind')}. Make the cache on a Debian machine "
+            f"and name it by {CACHE_VARIABLE}, or run the lab there"
+        )
+
+
+def _mirror() -> str:
+    """The mirror of Debian that apt is set up with."""
+    asked = ["apt-get", "indextargets", "--format", "$(ORIGIN) $(COMPONENT) $(REPO_URI)"]
+    told = subprocess.run([*asked, "Created-By: Packages"], capture_output=True, text=True)
+    rows = [line.split(" ") for line in told.stdout.splitlines()]
+    # Before the first update apt does not know the origin, and tells the name of the field.
+    mirrors = [
+        uri
+        for origin, component, uri in (row for row in rows if len(row) == 3)
+        if origin in ("Debian", "$(ORIGIN)") and component == "main" and "security" not in uri
+    ]
+    if not mirrors:
+        raise Unavailable("apt is not set up with a mirror of Debian: see /etc/apt/sources.list.d")
+    return mirrors[0]
+
+
+def _path_to_mmdebstrap(cache: Path) -> str:
+    """Where commands are searched for, with mmdebstrap there: the machine's own, or one fetched."""
+    usual = os.environ.get("PATH", os.defpath)
+    if shutil.which("mmdebstrap"):
+        return usual
+    tools = cache / "tools"
+    script = tools / "usr" / "bin" / "mmdebstrap"
+    if not script.exists():
+        tools.mkdir(exist_ok=True)
+        lists = ["-o", f"Dir::State::Lists={tools / 'lists'}", "-o", "APT::Sandbox::User=root"]
+        fetch = ["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", "mmdebstrap"]
+        if _run(fetch, tools).returncode:
+            # The machine's own lists are old or missing; they stay as they are.
+            _run(["apt-get", "-q", *lists, "update"], tools)
+            done = _run(["apt-get", "-q", *lists, "download", "mmdebstrap"], tools)
+            if done.returncode:
+                raise Unavailable(
+                    "Debian's package mmdebstrap could not be fetched: see whether "
+                    f"`apt-get update` works. apt said:\n{done.stdout.strip()}"
+                )
+        (package,) = sorted(tools.glob("mmdebstrap_*.deb"))[-1:]
+        done = _run(["dpkg-deb", "--extract", str(package), str(tools)], tools)
+        if done.returncode:
+            package.unlink()
+            raise Unavailable(f"{package} cannot be unpacked: {done.stdout.strip()}")
+    return f"{script.parent}:{usual}"
+
+
+def _run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+
+
+@contextmanager
+def _only_one(path: Path, tell: Tell) -> Iterator[None]:
+    """Held by one process at a time; the others wait."""
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            tell("waiting for another process, which is fetching the packages")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
