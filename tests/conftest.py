@@ -10,7 +10,10 @@ from pathlib import Path
 
 import mlflow_server as server
 import pytest
+import slurm_lab
 from requirements import require
+
+from premortem.lab import Lab
 
 
 @pytest.fixture(scope="session")
@@ -22,6 +25,20 @@ def mlflow_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[server.M
     )
     with server.running(tmp_path_factory.mktemp("mlflow")) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """One Slurm 24.11 of four nodes for all tests of a session."""
+    with slurm_lab.running(tmp_path_factory.mktemp("slurm"), "24.11") as lab:
+        yield lab
+
+
+@pytest.fixture(scope="session")
+def slurm_2205(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """One Slurm 22.05 of two nodes for all tests of a session."""
+    with slurm_lab.running(tmp_path_factory.mktemp("slurm_2205"), "22.05", nodes=2) as lab:
+        yield lab
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 import urllib.error
 import urllib.request
@@ -55,12 +56,14 @@ class _Start:
             self._until(daemon, partial(self._does, "test", "-S", path))
         self._until(d.MARIADBD, lambda: self._does("mariadb-admin", "--no-defaults", "ping"))
         self._start(d.SLURMDBD)
+        self._until(d.SLURMDBD, partial(_listens, self._record.ports.slurmdbd))
         self._until(d.SLURMDBD, lambda: self._does("sacctmgr", "--noheader", "show", "cluster"))
         self._enrol()
         rest = d.slurmrestd(plan, self._record.ports)
         nodes = d.slurmds(plan)
         for daemon in (d.SLURMCTLD, *nodes, rest):
             self._start(daemon)
+        self._until(d.SLURMCTLD, partial(_listens, self._record.ports.slurmctld))
         self._until(d.SLURMCTLD, self._controller_answers)
         self._until(d.SLURMDBD, self._cluster_is_registered)
         for node, daemon in zip(plan.node_names, nodes, strict=True):
@@ -91,15 +94,23 @@ class _Start:
         (database / _MADE).touch()
 
     def _enrol(self) -> None:
-        """Tell accounting of the cluster, its accounts and its users; again does no harm."""
+        """Tell accounting of the cluster, its accounts and its users, so far as they are new."""
         plan = self._record.plan
-        lines = [f"add cluster {plan.cluster}"]
+        known = self._says(
+            *("sacctmgr", "--noheader", "--parsable2", "show", "associations"),
+            *("format=cluster,account,user", f"cluster={plan.cluster}"),
+        ).split()
+        lines = [] if known else [f"add cluster {plan.cluster}"]
         for account, users in plan.memberships:
-            lines.append(f"add account {account} description={account} organization=lab")
-            lines.append(f"add user {','.join(users)} account={account}")
-        self._world.run(
-            "sacctmgr", "--immediate", "--quiet", input="\n".join([*lines, "quit"]) + "\n"
-        )
+            new = [user for user in users if f"{plan.cluster}|{account}|{user}" not in known]
+            if f"{plan.cluster}|{account}|" not in known:
+                lines.append(f"add account {account} description={account} organization=lab")
+            if new:
+                lines.append(f"add user {','.join(new)} account={account}")
+        if lines:
+            self._world.run(
+                "sacctmgr", "--immediate", "--quiet", input="\n".join([*lines, "quit"]) + "\n"
+            )
 
     def _until(self, daemon: d.Daemon, is_so: Callable[[], bool]) -> None:
         """Wait for a daemon to do its work; raise if it ends first, or takes for ever."""
@@ -117,6 +128,8 @@ class _Start:
 
     def _says(self, *command: str) -> str:
         return self._world.run(*command).stdout
+
+    # Slurm's own commands wait for seconds where nobody listens yet, so that is seen to first.
 
     def _controller_answers(self) -> bool:
         return "is UP" in self._says("scontrol", "ping")
@@ -147,3 +160,8 @@ class _Start:
                 return bool(answer.status == 200)
         except (urllib.error.URLError, OSError):
             return False
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex((LOOPBACK, port)) == 0
