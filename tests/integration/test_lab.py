@@ -32,6 +32,15 @@ def lab(request: pytest.FixtureRequest) -> Lab:
     return found
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where the commands make and end a lab."""
+    slurm_lab.require_lab("24.11")
+    folder = tmp_path_factory.mktemp("commands")
+    yield folder
+    ask(folder, "down", "--purge")
+
+
 def mounts() -> list[str]:
     return [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
 
@@ -77,8 +86,11 @@ class TestJobs:
     def test_accounting_keeps_scripts_but_no_environments(self, lab: Lab) -> None:
         job = submit(lab, "true # a remark")
         wait_for(lab, job, "COMPLETED")
-        told = lab.run("sacct", f"--jobs={job}", "--batch-script").stdout
-        assert "true # a remark" in told
+        deadline = time.monotonic() + 30
+        # The script follows some seconds after the job.
+        while "true # a remark" not in lab.run("sacct", f"--jobs={job}", "--batch-script").stdout:
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
         told = lab.run("sacct", f"--jobs={job}", "--env-vars").stdout
         assert "PATH=" not in told
 
@@ -97,7 +109,9 @@ class TestRest:
     def test_it_refuses_all_others(self, lab: Lab) -> None:
         jobs = f"/slurmdb/{lab.record.plan.release.rest_version}/jobs"
         assert get(lab, jobs, user=None)[0] == 401
-        assert get(lab, jobs, user="root", token="not.a.token")[0] >= 400
+        status, answer = get(lab, jobs, user="root", token="not.a.token")
+        # 22.05 says that all is well, and then that it is not.
+        assert status >= 400 or (answer["errors"] and not answer.get("jobs"))
 
 
 class TestSideBySide:
@@ -122,13 +136,6 @@ class TestSideBySide:
 
 class TestCommands:
     """The life of one small lab, beside the others."""
-
-    @pytest.fixture(scope="class")
-    def folder(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-        slurm_lab.require_lab("24.11")
-        folder = tmp_path_factory.mktemp("commands")
-        yield folder
-        ask(folder, "down", "--purge")
 
     @pytest.fixture
     def up(self, folder: Path) -> dict[str, Any]:
@@ -351,9 +358,11 @@ class TestTrouble:
         assert not (tmp_path / "lab" / "lab.json").exists()
 
     def test_a_command_that_fails_is_an_error_unless_asked_for(self, slurm: Lab) -> None:
-        with pytest.raises(InvalidInput, match=r"`scancel 999999` ended with 1.*Invalid job id"):
-            slurm.run("scancel", "999999")
-        assert slurm.run("scancel", "999999", check=False).returncode == 1
+        with pytest.raises(
+            InvalidInput, match=r"`scontrol show job 999999` ended with 1.*Invalid job"
+        ):
+            slurm.run("scontrol", "show", "job", "999999")
+        assert slurm.run("sh", "-c", "exit 4", check=False).returncode == 4
         with pytest.raises(NotFound, match="no user 'eve'"):
             slurm.run("id", user="eve")
         with pytest.raises(Conflict, match="not a lab's"):

@@ -84,6 +84,7 @@ def _slurm(plan: Plan, ports: Ports, oom: bool) -> Iterator[tuple[str, object]]:
     yield "SlurmdLogFile", "/var/log/slurm/slurmd-%n.log"
     yield "ReturnToService", 2
     yield "PropagateResourceLimits", "NONE"
+    yield "MailProg", "/bin/true"
     yield from _accounting(ports.slurmdbd, oom)
     yield from _quick_reactions()
     yield "CliFilterPlugins", "lua"
