@@ -47,11 +47,14 @@ def mounts() -> list[str]:
 
 class TestJobs:
     def test_they_end_as_they_were_meant_to(self, lab: Lab) -> None:
-        late = submit(lab, "sleep 300", "--time=1")
-        completed = submit(lab, "srun hostname", user="user02")
-        failed = submit(lab, "exit 3", "--partition=short")
-        not_found = submit(lab, "no-such-program", user="user03")
-        cancelled = submit(lab, "sleep 300")
+        lost = submit(lab, "sleep 300", "--nodelist=n2")
+        late = submit(lab, "sleep 300", "--time=1", "--nodelist=n1")
+        completed = submit(lab, "srun hostname", "--nodelist=n1", user="user02")
+        failed = submit(lab, "exit 3", "--partition=short", "--nodelist=n1")
+        not_found = submit(lab, "no-such-program", "--nodelist=n1", user="user03")
+        cancelled = submit(lab, "sleep 300", "--nodelist=n1")
+        wait_for(lab, lost, "RUNNING")
+        lab.kill("slurmd-n2")
         wait_for(lab, late, "RUNNING")
         # Slurm looks at limits twice a minute; the limit itself cannot be less than one.
         lab.run("scontrol", "update", f"jobid={late}", "endtime=now+1")
@@ -63,6 +66,10 @@ class TestJobs:
         assert wait_for(lab, not_found, "FAILED")["ExitCode"] == "127:0"
         assert wait_for(lab, cancelled, "CANCELLED")["State"].startswith("CANCELLED by ")
         wait_for(lab, late, "TIMEOUT")
+        assert wait_for(lab, lost, "NODE_FAIL")["NodeList"] == "n2"
+        assert lab.status().ended == ["slurmd-n2"]
+        assert lab.up() == ["slurmd-n2"]
+        assert lab.status().nodes["n2"] == "idle"
 
     def test_one_that_takes_too_much_memory_is_killed_for_it(self, lab: Lab) -> None:
         require(lab.status().oom, f"no job is killed for its memory: {lab.status().no_oom}")
@@ -170,8 +177,7 @@ class TestCommands:
     def test_a_killed_daemon_is_told_and_started_again(
         self, folder: Path, up: dict[str, Any]
     ) -> None:
-        (pid,) = [one["pid"] for one in up["daemons"] if one["name"] == "slurmctld"]
-        assert ask(folder, "kill", "-9", str(pid), verb="run").code == 0
+        Lab(folder / "lab").kill("slurmctld")
         told = ask(folder, "status")
         assert told.code == 5
         assert [line.split()[:3] for line in told.out.splitlines() if "ended" in line] == [
@@ -286,10 +292,19 @@ class TestTrouble:
         assert (done.code, f"port {port} of 127.0.0.1 is taken" in done.err) == (4, True)
         assert not (tmp_path / "lab" / "log").exists()
 
-    def test_a_port_can_be_chosen(self, tmp_path: Path) -> None:
-        port = free_port()
-        with slurm_lab.running(tmp_path / "lab", "24.11", nodes=1, rest_port=port) as lab:
-            assert lab.rest_url == f"http://127.0.0.1:{port}"
+    def test_a_port_can_be_chosen_and_memory_left_alone(self, tmp_path: Path) -> None:
+        wanted: dict[str, Any] = {"nodes": 1, "rest_port": free_port(), "oom": False}
+        with slurm_lab.running(tmp_path / "lab", "24.11", **wanted) as lab:
+            assert lab.rest_url == f"http://127.0.0.1:{wanted['rest_port']}"
+            assert lab.status().no_oom == "the lab was started with --no-oom"
+            assert not list(cgroups.CGROUPS.glob(f"*/{cgroups._name(lab.folder)}"))
+            # Slurm itself looks once in a second, and ends the job without a word of memory.
+            greedy = "python3 -c 'import time; x = bytearray(400_000_000); time.sleep(60)'"
+            assert wait_for(lab, submit(lab, greedy, "--mem=50"), "FAILED")["ExitCode"] == "0:9"
+            # Whoever finds it running leaves it so.
+            with Lab(lab.folder) as same:
+                assert same.rest_url == lab.rest_url
+            assert lab.status().runs
 
     def test_a_folder_of_something_else_is_left_alone(self, tmp_path: Path) -> None:
         require(os.geteuid() == 0, "a lab needs root")
@@ -339,6 +354,7 @@ class TestTrouble:
         )
         assert done.code == 5
         assert "could not be fetched: see whether `apt-get update` works" in done.err
+        assert "Connection refused" in done.err
 
     @pytest.mark.parametrize(
         ("options", "words"),
@@ -365,6 +381,8 @@ class TestTrouble:
         assert slurm.run("sh", "-c", "exit 4", check=False).returncode == 4
         with pytest.raises(NotFound, match="no user 'eve'"):
             slurm.run("id", user="eve")
+        with pytest.raises(NotFound, match="no daemon 'httpd'; it has munged"):
+            slurm.kill("httpd")
         with pytest.raises(Conflict, match="not a lab's"):
             Lab(slurm.folder / "home").up()
 

@@ -73,10 +73,12 @@ class Lab:
         self._cache = cache or default_cache()
         self._tell = tell
         self._world: World | None = None
+        self._leave = False
 
     def __enter__(self) -> Lab:
-        records_before = records.read(self.folder)
-        self._leave = records_before is not None and records_before.is_running
+        before = records.read(self.folder)
+        # What ran before is not ours to end.
+        self._leave = before is not None and before.is_running
         self._up(stay=False)
         return self
 
@@ -149,6 +151,15 @@ class Lab:
     def command(self, *command: str, user: str = "root") -> tuple[str, ...]:
         """The command line that runs a command in the lab's world from outside."""
         return self.world.entered(command, self._known(user))
+
+    def kill(self, daemon: str) -> None:
+        """End a daemon such as ``slurmd-n1`` at once, as a crash would; `up` starts it again."""
+        world, running = self.world, self.record.running
+        daemons = running.daemons if running else {}
+        if daemon not in daemons:
+            raise NotFound(f"the lab has no daemon '{daemon}'; it has {', '.join(daemons)}")
+        if daemons[daemon].is_running(world.proc):
+            world.run("kill", "-KILL", str(daemons[daemon].pid))
 
     def token(self, user: str = "root", *, lifespan_s: int = 1800) -> str:
         """A token with which slurmrestd takes a caller for that user."""

@@ -63,7 +63,7 @@ def ready_root(release: Release, cache: Path, tell: Tell) -> Path:
 
 def _make(release: Release, root: Path, cache: Path, tell: Tell) -> None:
     tell(f"{release}: fetching Debian's packages, which happens once and takes minutes")
-    mirror, path = _mirror(), _path_to_mmdebstrap(cache)
+    mirror, path = _sources(cache)
     command = [
         # It ends with us, and in namespaces of its own: nothing stays mounted, nothing running.
         *("setpriv", "--pdeathsig", "KILL", "unshare"),
@@ -99,7 +99,8 @@ def _make(release: Release, root: Path, cache: Path, tell: Tell) -> None:
                     tell(f"{release}: {line[3:].strip()}")
         except BaseException:
             making.kill()
-            making.wait()
+            # Until the last one that could still write to the folder has ended.
+            making.communicate()
             shutil.rmtree(partial, ignore_errors=True)
             raise
     if making.wait():
@@ -136,47 +137,54 @@ def _require_debian() -> None:
         )
 
 
-def _mirror() -> str:
-    """The mirror of Debian that apt is set up with."""
-    asked = ["apt-get", "indextargets", "--format", "$(ORIGIN) $(COMPONENT) $(REPO_URI)"]
-    told = subprocess.run([*asked, "Created-By: Packages"], capture_output=True, text=True)
-    rows = [line.split(" ") for line in told.stdout.splitlines()]
-    # Before the first update apt does not know the origin, and tells the name of the field.
-    mirrors = [
-        uri
-        for origin, component, uri in (row for row in rows if len(row) == 3)
-        if origin in ("Debian", "$(ORIGIN)") and component == "main" and "security" not in uri
-    ]
-    if not mirrors:
-        raise Unavailable("apt is not set up with a mirror of Debian: see /etc/apt/sources.list.d")
-    return mirrors[0]
+def _sources(cache: Path) -> tuple[str, str]:
+    """The mirror of Debian that apt is set up with, and a search path with mmdebstrap in it.
+
+    By the machine's own lists of packages, or, where they are old or missing, by lists of ours: the
+    machine's stay as they are.
+    """
+    tools = cache / "tools"
+    (tools / "lists" / "partial").mkdir(parents=True, exist_ok=True)
+    usual = ("-q", "-o", "APT::Sandbox::User=root")
+    own = (*usual, "-o", f"Dir::State::Lists={tools / 'lists'}")
+    said = ""
+    for options in (usual, own):
+        if options is own:
+            said = _run(["apt-get", *own, "update"], tools).stdout
+        mirror = _mirror(options, tools)
+        path = _path_to_mmdebstrap(options, tools) if mirror else None
+        if mirror and path:
+            return mirror, path
+    raise Unavailable(
+        "Debian's packages could not be fetched: see whether `apt-get update` works. apt said:\n"
+        + "\n".join(f"  {line}" for line in said.splitlines()[-8:])
+    )
 
 
-def _path_to_mmdebstrap(cache: Path) -> str:
-    """Where commands are searched for, with mmdebstrap there: the machine's own, or one fetched."""
+def _mirror(options: tuple[str, ...], tools: Path) -> str | None:
+    asked = ["indextargets", "--format", "$(ORIGIN) $(COMPONENT) $(REPO_URI)"]
+    told = _run(["apt-get", *options, *asked, "Created-By: Packages"], tools).stdout
+    rows = (line.split(" ") for line in told.splitlines())
+    return next(
+        (
+            uri
+            for origin, component, uri in (row for row in rows if len(row) == 3)
+            if origin == "Debian" and component == "main" and "security" not in uri
+        ),
+        None,
+    )
+
+
+def _path_to_mmdebstrap(options: tuple[str, ...], tools: Path) -> str | None:
     usual = os.environ.get("PATH", os.defpath)
     if shutil.which("mmdebstrap"):
         return usual
-    tools = cache / "tools"
     script = tools / "usr" / "bin" / "mmdebstrap"
     if not script.exists():
-        tools.mkdir(exist_ok=True)
-        lists = ["-o", f"Dir::State::Lists={tools / 'lists'}", "-o", "APT::Sandbox::User=root"]
-        fetch = ["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", "mmdebstrap"]
-        if _run(fetch, tools).returncode:
-            # The machine's own lists are old or missing; they stay as they are.
-            _run(["apt-get", "-q", *lists, "update"], tools)
-            done = _run(["apt-get", "-q", *lists, "download", "mmdebstrap"], tools)
-            if done.returncode:
-                raise Unavailable(
-                    "Debian's package mmdebstrap could not be fetched: see whether "
-                    f"`apt-get update` works. apt said:\n{done.stdout.strip()}"
-                )
-        (package,) = sorted(tools.glob("mmdebstrap_*.deb"))[-1:]
-        done = _run(["dpkg-deb", "--extract", str(package), str(tools)], tools)
-        if done.returncode:
-            package.unlink()
-            raise Unavailable(f"{package} cannot be unpacked: {done.stdout.strip()}")
+        if _run(["apt-get", *options, "download", "mmdebstrap"], tools).returncode:
+            return None
+        package = max(tools.glob("mmdebstrap_*.deb"))
+        _run(["dpkg-deb", "--extract", str(package), str(tools)], tools)
     return f"{script.parent}:{usual}"
 
 
