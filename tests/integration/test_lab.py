@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -316,6 +317,15 @@ class TestTrouble:
             done = ask(tmp_path, verb)
             assert (done.code, "there is no lab in" in done.err) == (3, True)
         assert [path.name for path in (tmp_path / "lab").iterdir()] == ["thesis.tex"]
+
+    def test_a_full_disk_is_told(self, small_disk: Path) -> None:
+        slurm_lab.require_lab("24.11")
+        with (small_disk / "filler").open("wb", buffering=0) as filler, suppress(OSError):
+            while filler.write(b"x" * 4096):
+                pass
+        done = ask(small_disk, "up")
+        assert done.code == 5
+        assert "No space left on device" in done.err
 
     def test_only_root_may(self, tmp_path: Path) -> None:
         require(os.geteuid() == 0 and bool(shutil.which("setpriv")), "to be another needs root")

@@ -44,16 +44,11 @@ MARIADBD = Daemon(
         *("/usr/sbin/mariadbd", "--no-defaults", "--user=mysql", "--datadir=/var/lib/mysql"),
         *(f"--socket={DATABASE_SOCKET}", "--pid-file=/run/mysqld/mariadbd.pid"),
         *("--skip-networking", "--skip-log-bin", "--init-file=/var/lib/mysql/premortem.sql"),
-        *("--innodb-buffer-pool-size=128M", "--innodb-log-file-size=64M"),
+        "--innodb-buffer-pool-size=128M",
         *("--innodb-lock-wait-timeout=900", "--max-allowed-packet=64M"),
         # A lab may lose its last second when the machine does.
         "--innodb-flush-log-at-trx-commit=2",
     ),
-)
-MAKE_DATABASE = (
-    *("mariadb-install-db", "--no-defaults", "--user=mysql", "--datadir=/var/lib/mysql"),
-    *("--auth-root-authentication-method=socket", "--skip-test-db"),
-    "--innodb-log-file-size=64M",
 )
 SLURMDBD = Daemon("slurmdbd", ("/usr/sbin/slurmdbd", "-D"))
 SLURMCTLD = Daemon("slurmctld", ("/usr/sbin/slurmctld", "-D"))

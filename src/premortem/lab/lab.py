@@ -6,7 +6,8 @@ import os
 import secrets
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -209,7 +210,8 @@ class Lab:
     def _up(self, *, stay: bool) -> list[str]:
         _require_root()
         self._require_place()
-        self.folder.mkdir(parents=True, exist_ok=True)
+        with _written(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
         with records.changing(self.folder):
             before = records.read(self.folder)
             plan = self._plan(before)
@@ -221,8 +223,9 @@ class Lab:
                 plan.nodes, before=before.ports if before else None, rest=self._rest_port
             )
             record = Record(plan, ports, root)
-            records.write(self.folder, record)
-            self._prepare(record, oom)
+            with _written(self.folder):
+                records.write(self.folder, record)
+                self._prepare(record, oom)
             try:
                 daemons = self._start(record, oom=oom, stay=stay)
             except BaseException:
@@ -357,6 +360,15 @@ def _require_root() -> None:
         raise InvalidInput(
             "a lab needs root: its daemons change users, and its world has mounts of its own"
         )
+
+
+@contextmanager
+def _written(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        where = error.filename or folder
+        raise Unavailable(f"{where} cannot be written: {error.strerror or error}") from error
 
 
 def _can_kill(plan: Plan) -> bool:
