@@ -1,4 +1,4 @@
-"""The daemons of a lab: how each is called, and in which order they start and end."""
+"""The daemons of a lab, and the commands that they are."""
 
 from __future__ import annotations
 
@@ -72,9 +72,3 @@ def slurmrestd(plan: Plan, ports: Ports) -> Daemon:
         ),
         {"SLURM_JWT": "daemon"},
     )
-
-
-def ending(names: list[str]) -> list[list[str]]:
-    """Names of daemons in groups that end together, first to last: nobody's server before it."""
-    first_to_last = ("slurmrestd", "slurmctld", "slurmd-", "slurmdbd", "mariadbd", "munged")
-    return [[name for name in names if name.startswith(first)] for first in first_to_last]

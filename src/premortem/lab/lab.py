@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
 from premortem.errors import Conflict, InvalidInput, NotFound, Unavailable
-from premortem.lab import cgroups, configuration, records
-from premortem.lab.daemons import ending
+from premortem.lab import cgroups, records
+from premortem.lab.ending import end_all
+from premortem.lab.folders import LOGS, binds, furnish, users
 from premortem.lab.plans import GPUS, LOOPBACK, Plan, choose_ports
 from premortem.lab.processes import Process, boot
 from premortem.lab.records import Record, Running
@@ -23,18 +23,6 @@ from premortem.lab.roots import default_cache, ready_root
 from premortem.lab.starting import start_all
 from premortem.lab.status import Status, look, not_running
 from premortem.lab.worlds import World, make_world
-
-# Folders of a lab, by what they are in its world.
-_FOLDERS = {
-    "etc/slurm": "etc",
-    "etc/munge": "munge",
-    "var/lib/mysql": "database",
-    "var/lib/slurm": "state",
-    "var/log/slurm": "log",
-    "home": "home",
-    "tmp": "tmp",
-}
-_FILES = ("passwd", "group", "hosts")
 
 
 def _silently(text: str) -> None:
@@ -112,7 +100,8 @@ class Lab:
             record = records.require(self.folder)
             was_running = record.is_running
             if was_running:
-                self._end(record, self._found(record))
+                daemons = record.running.daemons if record.running else {}
+                end_all(self._found(record), daemons, self._tell)
             cgroups.remove(self.folder)
             if purge:
                 shutil.rmtree(self.folder)
@@ -195,17 +184,12 @@ class Lab:
         return World(record.running.keeper)
 
     def _known(self, user: str) -> str:
-        if user != "root" and user not in configuration.uids(self._text("passwd")):
+        known = self.record.plan.user_names
+        if user not in users(self.folder):
             raise NotFound(
-                f"the lab has no user '{user}'; its users are root and "
-                f"{self.record.plan.user_names[0]} to {self.record.plan.user_names[-1]}"
+                f"the lab has no user '{user}'; its users are root and {known[0]} to {known[-1]}"
             )
         return user
-
-    def _text(self, name: str) -> str:
-        return (self.folder / name).read_text(encoding="utf-8")
-
-    # --- starting ---------------------------------------------------------------------------
 
     def _up(self, *, stay: bool) -> list[str]:
         _require_root()
@@ -225,7 +209,7 @@ class Lab:
             record = Record(plan, ports, root)
             with _written(self.folder):
                 records.write(self.folder, record)
-                self._prepare(record, oom)
+                furnish(self.folder, record, oom=oom)
             try:
                 daemons = self._start(record, oom=oom, stay=stay)
             except BaseException:
@@ -235,11 +219,10 @@ class Lab:
 
     def _start(self, record: Record, *, oom: bool, stay: bool) -> dict[str, Process]:
         groups = cgroups.make(self.folder) if oom else {}
-        binds = {target: str(self.folder / own) for target, own in _FOLDERS.items()}
-        binds |= {f"etc/{name}": str(self.folder / name) for name in _FILES}
-        self._world = world = make_world(record.root, binds, cgroups=groups, gpus=GPUS)
+        world = make_world(record.root, binds(self.folder), cgroups=groups, gpus=GPUS)
+        self._world = world
         try:
-            daemons = start_all(world, record, self.folder / "log", self._tell)
+            daemons = start_all(world, record, self.folder / LOGS, self._tell)
             running = Running(world.keeper, boot(), oom, daemons)
             records.write(self.folder, replace(record, running=running))
             if stay:
@@ -255,7 +238,7 @@ class Lab:
         proc = self.world.proc
         ended = [name for name, one in running.daemons.items() if not one.is_running(proc)]
         if ended:
-            daemons = start_all(self.world, record, self.folder / "log", self._tell)
+            daemons = start_all(self.world, record, self.folder / LOGS, self._tell)
             new = replace(record, running=replace(running, daemons=daemons))
             records.write(self.folder, new)
         return ended
@@ -286,74 +269,6 @@ class Lab:
                 )
         return plan
 
-    def _prepare(self, record: Record, oom: bool) -> None:
-        """Write the lab's files, each with the owner that its reader insists on."""
-        root, plan = record.root, record.plan
-        texts = configuration.machine_files(
-            plan, (root / "etc/passwd").read_text(), (root / "etc/group").read_text()
-        )
-        _write_all(self.folder, texts)
-        owners = configuration.uids(texts["passwd"])
-        for own in _FOLDERS.values():
-            (self.folder / own).mkdir(exist_ok=True)
-        (self.folder / "tmp").chmod(0o1777)
-        etc = self.folder / "etc"
-        _write_all(etc, configuration.slurm_files(plan, record.ports, oom=oom))
-        kept = {
-            name: text for name, text in configuration.KEPT.items() if not (etc / name).exists()
-        }
-        _write_all(etc, kept)
-        _write_key(etc / "jwt_hs256.key", 32)
-        _write_key(self.folder / "munge" / "munge.key", 128)
-        _write_all(self.folder / "database", {"premortem.sql": configuration.database_file()})
-        for path in (etc / "jwt_hs256.key", etc / "slurmdbd.conf"):
-            path.chmod(0o600)
-            os.chown(path, *owners["slurm"])
-        for path in (self.folder / "munge", self.folder / "munge" / "munge.key"):
-            os.chown(path, *owners["munge"])
-        for path in (self.folder / "database", self.folder / "database" / "premortem.sql"):
-            os.chown(path, *owners["mysql"])
-        state = self.folder / "state" / "state"
-        for path in (state, self.folder / "state" / "spool"):
-            path.mkdir(exist_ok=True)
-        os.chown(state, *owners["slurm"])
-        for user in ("root", *plan.user_names):
-            home = self.folder / "home" / user
-            home.mkdir(exist_ok=True)
-            os.chown(home, *owners[user])
-
-    # --- ending -----------------------------------------------------------------------------
-
-    def _end(self, record: Record, world: World) -> None:
-        running = record.running
-        daemons = running.daemons if running else {}
-        try:
-            if "slurmctld" in daemons and daemons["slurmctld"].is_running(world.proc):
-                self._cancel_all(world)
-            for group in ending(list(daemons)):
-                for name in group:
-                    self._tell(f"ending {name}")
-                world.stop_all([daemons[name] for name in group])
-        finally:
-            world.end()
-
-    def _cancel_all(self, world: World) -> None:
-        """So that accounting does not wait for jobs that are no more."""
-        queue = world.run("squeue", "--noheader", "--format=%A", timeout_s=30).stdout.split()
-        if queue:
-            self._tell(f"cancelling {len(set(queue))} jobs")
-            world.run("sh", "-c", _CANCEL, timeout_s=60)
-
-
-# Those that are ending get a few seconds for it.
-_CANCEL = """\
-squeue --noheader --format=%A | sort -u | xargs scancel --quiet
-for turn in 1 2 3 4 5 6 7 8 9 10; do
-    [ -z "$(squeue --noheader)" ] && break
-    sleep 0.5
-done
-"""
-
 
 def _require_root() -> None:
     if os.geteuid() != 0:
@@ -379,16 +294,3 @@ def _can_kill(plan: Plan) -> bool:
     if plan.oom and why_not:
         raise Unavailable(f"jobs cannot be killed for their memory here: {why_not}")
     return why_not is None
-
-
-def _write_all(folder: Path, texts: Mapping[str, str]) -> None:
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
-
-
-def _write_key(path: Path, length: int) -> None:
-    """A new key, unless there is one."""
-    if not path.exists() or not path.stat().st_size:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o400)
-        with os.fdopen(handle, "wb") as file:
-            file.write(secrets.token_bytes(length))

@@ -28,7 +28,6 @@ CACHE_VARIABLE = "PREMORTEM_LAB_CACHE"
 # What a lab puts its own in the place of.
 _FOLDERS = ("etc/slurm", "etc/munge", "var/lib/mysql", "var/lib/slurm", "var/log/slurm")
 _FILES = ("etc/hosts", "etc/passwd", "etc/group")
-_MADE = ".premortem-lab"
 
 
 def default_cache() -> Path:
@@ -37,26 +36,18 @@ def default_cache() -> Path:
     return Path(named) if named else platformdirs.user_cache_path("premortem") / "lab"
 
 
-def is_made(release: Release, cache: Path) -> bool:
-    """Whether the root of a release is there, whole and with all its packages."""
-    try:
-        return (cache / f"slurm-{release.name}" / _MADE).read_text() == _fingerprint(release)
-    except OSError:
-        return False
-
-
 def ready_root(release: Release, cache: Path, tell: Tell) -> Path:
-    """The root of a release; made first if need be, which takes minutes and 700 MB."""
-    root = cache / f"slurm-{release.name}"
-    if is_made(release, cache):
+    """The root of a release; made first if need be, which takes minutes and 600 MB."""
+    root = cache / f"slurm-{release.name}-{_fingerprint(release)}"
+    if root.exists():
         return root
     _require_debian()
     try:
         cache.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise Unavailable(f"{cache} cannot be made: {error.strerror}") from error
-    with _only_one(cache / f"slurm-{release.name}.lock", tell):
-        if not is_made(release, cache):
+    with _only_one(cache / f"{root.name}.lock", tell):
+        if not root.exists():
             _make(release, root, cache, tell)
     return root
 
@@ -79,8 +70,7 @@ def _make(release: Release, root: Path, cache: Path, tell: Tell) -> None:
         f"--include={','.join(release.packages)}",
         *(release.suite, str(partial := root.with_name(f"{root.name}.partial")), mirror),
     ]
-    for old in (root, partial):
-        shutil.rmtree(old, ignore_errors=True)
+    shutil.rmtree(partial, ignore_errors=True)
     log = cache / f"{root.name}.log"
     with log.open("w") as output:
         making = subprocess.Popen(
@@ -114,14 +104,13 @@ def _make(release: Release, root: Path, cache: Path, tell: Tell) -> None:
         (partial / folder).mkdir(parents=True, exist_ok=True)
     for file in _FILES:
         (partial / file).touch()
-    (partial / _MADE).write_text(_fingerprint(release))
     partial.rename(root)
 
 
 def _fingerprint(release: Release) -> str:
-    """Changes when a root must be made anew."""
-    parts = (release.suite, *release.packages, *_FOLDERS)
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    """Changes with what a root is made of: labs may still run from the one that was before."""
+    parts = (release.suite, *release.packages, *_FOLDERS, *_FILES)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:8]
 
 
 def _require_debian() -> None:

@@ -57,12 +57,13 @@ class World:
     ) -> tuple[str, ...]:
         """The command line that runs a command inside, as a user, with nothing of our own."""
         home = f"/home/{user}"
-        shift = () if user == "root" else ("setpriv", f"--reuid={user}", f"--regid={user}")
+        become = () if user == "root" else (f"--reuid={user}", f"--regid={user}", "--init-groups")
         usual = {"HOME": home, "USER": user, "LOGNAME": user, "PATH": _PATH, "LANG": "C.UTF-8"}
         return (
             *("nsenter", "--target", str(self.keeper.pid), "--mount", "--uts", "--pid", "--root"),
-            *("--", "/usr/bin/env", "-i", *_assigned({"PATH": _PATH})),
-            *(*shift, *(["--init-groups"] if shift else [])),
+            *("--", "/usr/bin/env", "-i", f"PATH={_PATH}"),
+            # Whoever waits for it outside takes it along when it is killed.
+            *("setpriv", "--pdeathsig", "KILL", *become),
             *("env", "-i", f"--chdir={home}", *_assigned(usual | variables)),
             *command,
         )
