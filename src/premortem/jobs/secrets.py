@@ -13,13 +13,14 @@ _NAME = (
     r"|api[_-]?key|access[_-]?key|private[_-]?key)"
 )
 # What the shell will put in place is not the secret itself; a default behind `:-` may well be.
-_EXPANSION = (
-    r"""(?!["']?(?:\$\w+|\$\{\w+(?::?\?[^}\n]*)?\}|\$\([^\n]*\)|`[^`\n]*`)["']?(?:[\s;&|,)}"']|$))"""
-)
+_FILLED_IN = r"\$\w+|\$\{\w+(?::?\?[^}\n]*)?\}|\$\([^\n]*\)|`[^`\n]*`"
+_EXPANSION = rf"""(?!["']?(?:{_FILLED_IN})["']?(?:[\s;&|,)}}"']|$))"""
 _PIECE = r"""(?:"(?:\\.|[^"\\\n])*"|'[^'\n]*'|\\.|[^\s;&|<>()"'\\])"""
 _VALUE = rf"""{_DONE}{_EXPANSION}(?:{_PIECE}+|["'][^\s"'][^\n]*)"""
 
-_ASSIGNED = re.compile(rf"""({_NAME}[\w.-]{{0,40}}["']?\]?[ \t]*[=:][ \t]*){_VALUE}""", re.IGNORECASE)
+_ASSIGNED = re.compile(
+    rf"""({_NAME}[\w.-]{{0,40}}["']?\]?[ \t]*[=:][ \t]*){_VALUE}""", re.IGNORECASE
+)
 _OPTION = re.compile(
     rf"((?:^|(?<=\s))--?[\w-]{{0,60}}?{_NAME}[\w-]{{0,40}}[ \t]+)(?!-){_VALUE}",
     re.IGNORECASE | re.MULTILINE,

@@ -49,7 +49,7 @@ class SlurmJsonSource:
         """The document's jobs in batches. Errors that Slurm put into its answer become notes."""
         stream = JsonStream(self.file)
         # Newer releases name the version behind the jobs, at the end of the document.
-        version = _version_in(self.file.head()) or _version_in(self.file.tail())
+        version = version_in(self.file.head()) or version_in(self.file.tail())
         pending: list[tuple[int, Any]] = []
         number = 0
         for number, record in enumerate(stream.items("jobs"), start=1):
@@ -59,12 +59,12 @@ class SlurmJsonSource:
                 pending = []
         if pending:
             yield self._batch(pending, stream, version)
+        self.damage = stream.damage
         if stream.damage:
             if number == 0 and not stream.found:
                 raise InvalidInput(f"{self.file.path}: {stream.damage}")
             damage = reject(number + 1, stream.damage)
             yield Batch(pl.DataFrame(), damage, self.file.position)
-        self.damage = stream.damage
         self._report(stream, jobs=number)
 
     def _batch(
@@ -142,7 +142,8 @@ def worded(error: Any) -> str:
     return text(error) or "unnamed"
 
 
-def _version_in(data: bytes) -> str | None:
+def version_in(data: bytes) -> str | None:
+    """The version of the API that a document names among these bytes, if it does."""
     found = _VERSION.search(data)
     return found[1].decode() if found else None
 

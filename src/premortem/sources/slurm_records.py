@@ -99,7 +99,7 @@ def _accounting_fields(job: dict[str, Json]) -> dict[str, Json]:
         "restart_count": count(job.get("restart_cnt")),
         "state": state(current.get("current")),
         "reason": said(current.get("reason")),
-        **_exit_codes(job),
+        **_accounted_exit_codes(job, state(current.get("current"))),
         "elapsed_s": count(time.get("elapsed")),
         **_usage(time, parts(job, "steps"), allocated),
         "source": "slurmdb",
@@ -167,6 +167,16 @@ def _exit_codes(job: dict[str, Json]) -> dict[str, int | None]:
         "derived_exit_code": derived_code,
         "derived_exit_signal": derived_signal,
     }
+
+
+def _accounted_exit_codes(job: dict[str, Json], ended: str) -> dict[str, int | None]:
+    """Exit codes of accounting, which up to v0.0.38 calls success whatever was not a signal."""
+    codes = _exit_codes(job)
+    for name in ("exit_code", "derived_exit_code"):
+        is_success = part(job, name).get("status") == "SUCCESS"
+        if is_success and not (name == "exit_code" and ended == "COMPLETED"):
+            codes[name] = None
+    return codes
 
 
 def _usage(
