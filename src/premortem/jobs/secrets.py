@@ -19,7 +19,7 @@ _PIECE = r"""(?:"(?:\\.|[^"\\\n])*"|'[^'\n]*'|\\.|[^\s;&|<>()"'\\])"""
 _VALUE = rf"""{_DONE}{_EXPANSION}(?:{_PIECE}+|["'][^\s"'][^\n]*)"""
 
 _ASSIGNED = re.compile(
-    rf"""({_NAME}[\w.-]{{0,40}}["']?\]?[ \t]*[=:][ \t]*){_VALUE}""", re.IGNORECASE
+    rf"""({_NAME}[\w.-]{{0,40}}["']?\]?[ \t]*(?:=|:(?!\?))[ \t]*){_VALUE}""", re.IGNORECASE
 )
 _OPTION = re.compile(
     rf"((?:^|(?<=\s))--?[\w-]{{0,60}}?{_NAME}[\w-]{{0,40}}[ \t]+)(?!-){_VALUE}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from premortem.sources.content import Content
 _READ_BYTES = 1 << 20
 _LARGEST_VALUE = 64 << 20
 _BLANKS = " \t\r\n"
+_NOT_UTF8 = re.compile("[\udc80-\udcff]")
 
 
 class JsonStream:
@@ -29,7 +31,7 @@ class JsonStream:
         self.found = False
         self._file = file
         self._decode = json.JSONDecoder().raw_decode
-        self._text = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+        self._text = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         self._buffer = ""
         self._at = 0
 
@@ -117,6 +119,11 @@ class JsonStream:
         """Read on; at least as much again as is held, so that retries stay few."""
         held = self._buffer[self._at :]
         data = self._file.read(max(_READ_BYTES, len(held)))
-        self._buffer = held + self._text.decode(data, final=not data)
+        self._buffer = held + _escaped(self._text.decode(data, final=not data))
         self._at = 0
         return bool(data)
+
+
+def _escaped(text: str) -> str:
+    """Bytes that are not UTF-8, which slurmctld lets through, as `\\xff` in JSON's spelling."""
+    return _NOT_UTF8.sub(lambda byte: rf"\\x{ord(byte[0]) - 0xDC00:02x}", text)

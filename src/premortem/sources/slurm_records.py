@@ -87,7 +87,7 @@ def _accounting_fields(job: dict[str, Json]) -> dict[str, Json]:
         "work_dir": text(job.get("working_directory")),
         "submit_line": text(job.get("submit_line")),
         "features": text(job.get("constraints")),
-        "reservation": text(part(job, "reservation").get("name")),
+        "reservation": _named(part(job, "reservation").get("name")),
         "priority": count(job.get("priority")),
         "req_cpus": count(required.get("CPUs")) or None,
         **memory(required),
@@ -167,6 +167,11 @@ def _exit_codes(job: dict[str, Json]) -> dict[str, int | None]:
         "derived_exit_code": derived_code,
         "derived_exit_signal": derived_signal,
     }
+
+
+def _named(value: Json) -> str | None:
+    """A name; v0.0.38 has the number 0 where there is none."""
+    return text(value) if isinstance(value, str) else None
 
 
 def _accounted_exit_codes(job: dict[str, Json], ended: str) -> dict[str, int | None]:

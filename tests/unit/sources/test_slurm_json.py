@@ -593,3 +593,44 @@ def test_a_document_that_names_no_version(tmp_path):
 def test_the_name_of_the_cluster(tmp_path, record, meta, context, expected):
     [job], _, _ = load(tmp_path, {"meta": meta, "jobs": [record]}, **context)
     assert job["cluster"] == expected
+
+
+@pytest.mark.parametrize(
+    ("state", "own", "expected"),
+    [
+        ("FAILED", "SUCCESS", (None, 0, None)),
+        ("COMPLETED", "SUCCESS", (0, 0, None)),
+        ("FAILED", "ERROR", (0, 0, None)),
+    ],
+)
+def test_old_accounting_calls_every_exit_a_success(tmp_path, state, own, expected):
+    job = one(
+        tmp_path,
+        old_accounting()
+        | {
+            "state": {"current": state, "reason": "None"},
+            "exit_code": {"status": own, "return_code": 0},
+            "derived_exit_code": {"status": "SUCCESS", "return_code": 0},
+        },
+    )
+    codes = (job.get("exit_code"), job.get("exit_signal"), job.get("derived_exit_code"))
+    assert codes == expected
+
+
+def test_a_run_that_was_put_back_is_no_pending_job(tmp_path):
+    run = one(tmp_path, accounting(state={"current": ["PENDING", "REQUEUED"], "reason": "None"}))
+    assert (run["state"], run["elapsed_s"], run["node_list"]) == ("REQUEUED", 600, "n[1-2]")
+    waiting = accounting(state={"current": ["PENDING", "REQUEUED"], "reason": "None"})
+    waiting["time"] = waiting["time"] | {"start": 0, "end": 0}
+    assert one(tmp_path, waiting)["state"] == "PENDING"
+
+
+def test_bytes_that_are_not_utf8_cost_no_record(tmp_path):
+    text = json.dumps({"jobs": [controller(name="a?b"), controller(job_id=2)]}).encode()
+    jobs, rejects, _ = load(tmp_path, text.replace(b"a?b", b"\xff \xc3\xa9"))
+    assert [job["job_name"] for job in jobs] == ["\\xff \u00e9", "relax"]
+    assert rejects == []
+
+
+def test_no_reservation_is_not_one_called_0(tmp_path):
+    assert "reservation" not in one(tmp_path, accounting(reservation={"id": 0, "name": 0}))

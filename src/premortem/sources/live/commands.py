@@ -122,6 +122,9 @@ class CommandCluster:
         """The nodes; see `Controller`."""
         return nodes_in(self._asked_slurmctld("scontrol", "show", "nodes", "--oneliner"))
 
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
     def _sacct(self, *options: str) -> Iterator[Batch]:
         """What sacct tells, asked before the first batch is; every run of a requeued job counts."""
         asked = ("sacct", "--allusers", "--duplicates", *options)

@@ -66,7 +66,10 @@ class Controller(Protocol):
 
 
 class Cluster(Accounting, Controller, Protocol):
-    """Both at once."""
+    """Both at once, until it is closed."""
+
+    def close(self) -> None:
+        """Let go of what is kept for asking, such as connections."""
 
 
 class Overlong(Unavailable):
