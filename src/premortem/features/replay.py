@@ -22,8 +22,9 @@ import polars as pl
 
 from premortem.errors import InvalidInput, NotFound
 from premortem.features import kernels, layout, memory
-from premortem.features.facts import Array, Facts, facts_of, facts_of_one
+from premortem.features.facts import Array, Facts, facts_of, facts_of_one, traits_of_one
 from premortem.features.points import Point
+from premortem.features.usage import usage_of, usage_of_one
 
 EventKind = Literal["submit", "start", "end"]
 _KINDS: dict[str, int] = {
@@ -109,6 +110,7 @@ class Replay:
             kinds, who, when, out, _elapsed(point), groups, facts.values, kept, self._memory,
             _blank_row(), wanted, rows,
         )  # fmt: skip
+        _add_own(rows, wanted, jobs, facts, asked, moments, point)
         for job in np.flatnonzero(np.isnan(facts.ended)):
             self._kept[_key(jobs.row(int(job), named=True))] = kept[job].copy()
         return Rows(rows, asked, moments[asked])
@@ -135,6 +137,9 @@ class Replay:
         kept = self._kept.get(_key(job), _NOTHING_KEPT).copy()
         row = _blank_row()
         self._run(kernels.ROW, now, _elapsed(point), groups, facts, kept, row)
+        row[_SCRIPT] = traits_of_one(job)
+        if _is_running(point):
+            row[_USAGE] = usage_of_one(job, facts, now, _elapsed(point))
         return row
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -252,6 +257,35 @@ class Replay:
 _FIRST = np.array([0])
 _ALL, _NONE = np.arange(layout.ROW_WIDTH), np.arange(0)
 _NOTHING_KEPT = np.full(layout.KEPT, np.nan, dtype=np.float32)
+
+
+_SCRIPT = slice(layout.SCRIPT_AT, layout.SCRIPT_AT + layout.SCRIPT_WIDTH)
+_USAGE = slice(layout.USAGE_AT, layout.USAGE_AT + layout.USAGE_WIDTH)
+
+
+def _is_running(point: Point) -> bool:
+    return point.after_start_s is not None and point.after_start_s > 0
+
+
+def _add_own(
+    rows: Array,
+    wanted: Array,
+    jobs: pl.DataFrame,
+    facts: Facts,
+    asked: Array,
+    moments: Array,
+    point: Point,
+) -> None:
+    """Add what needs no history: traits of scripts, and samples taken by then."""
+    usage = None
+    if _is_running(point) and any(wanted >= layout.USAGE_AT):
+        usage = usage_of(jobs[asked], facts.values[asked], moments[asked], _elapsed(point))
+    traits = facts.traits[facts.scripts[asked]]
+    for column, place in enumerate(wanted):
+        if place >= layout.USAGE_AT:
+            rows[:, column] = np.nan if usage is None else usage[:, place - layout.USAGE_AT]
+        elif place >= layout.SCRIPT_AT:
+            rows[:, column] = traits[:, place - layout.SCRIPT_AT]
 
 
 def _blank_row() -> Array:

@@ -19,6 +19,7 @@ from premortem.features.facts import INPUTS
 from premortem.features.replay import Replay
 from premortem.jobs.fields import KEY
 from premortem.jobs.labels import LABEL_INPUTS
+from premortem.jobs.samples import with_samples
 from premortem.prediction.model import Model
 from premortem.registry.disk import disk_errors_told
 from premortem.registry.port import Overtaken, Registry, Version
@@ -47,7 +48,7 @@ def history(
     jobs = store.jobs(JobQuery(since=since, until=until), columns)
     if jobs.is_empty():
         raise InvalidInput("the store has no jobs: 'premortem load' brings some")
-    return jobs
+    return with_samples(jobs, store.samples())
 
 
 def register(

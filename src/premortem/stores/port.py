@@ -60,6 +60,12 @@ class Store(Protocol):
     ) -> pl.DataFrame:
         """The jobs wanted, ordered by submission; only the named columns are read."""
 
+    def add_samples(self, samples: pl.DataFrame) -> int:
+        """Keep samples of running jobs, see `jobs.samples`; returns how many were new."""
+
+    def samples(self, job_ids: Sequence[int] = ()) -> pl.DataFrame:
+        """The samples of the jobs of these numbers, or of all, by cluster, job and time."""
+
     def set_aside(self, source: str, rejects: pl.DataFrame, *, afresh: bool = False) -> None:
         """Keep bad records of a source; `afresh` first forgets those it gave before."""
 

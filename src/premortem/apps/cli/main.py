@@ -13,6 +13,7 @@ from premortem.apps.cli import (
     audit,
     bench,
     columns,
+    export,
     jobs,
     lab,
     load,
@@ -38,8 +39,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 _COMMANDS = (
-    load, jobs, show, stats, train, predict, threshold, models, bench, audit, rejects, columns,
-    settings, lab,
+    load, jobs, show, stats, train, predict, threshold, models, bench, audit, export, rejects,
+    columns, settings, lab,
 )  # fmt: skip
 for command in _COMMANDS:
     command.add_to(app)
