@@ -19,13 +19,13 @@ from typing import BinaryIO, Protocol
 import polars as pl
 
 from premortem.errors import InvalidInput, NotFound, Unavailable
+from premortem.sources.content import HEAD_BYTES, Content
 from premortem.sources.port import no_rejects, reject
 
 # What is held at a time: so many bytes of text, and so many lines of them as records.
 BLOCK_BYTES = 16 << 20
 BLOCK_LINES = 1 << 16
 LONGEST_LINE = 1 << 20
-HEAD_BYTES = 64 << 10
 
 _MAGIC: dict[bytes, str] = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
 _DAMAGE = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
@@ -164,7 +164,7 @@ class Block:
     rejects: pl.DataFrame
 
 
-def line_blocks(file: InputFile, *, collapse_blanks: bool = False) -> Iterator[Block]:
+def line_blocks(file: Content, *, collapse_blanks: bool = False) -> Iterator[Block]:
     """The lines of a text in blocks of bounded size; a line longer than a MiB is set aside.
 
     Bytes that are not UTF-8 are shown as escapes (`\\xff`) rather than cost a record its place.
@@ -184,7 +184,7 @@ def line_blocks(file: InputFile, *, collapse_blanks: bool = False) -> Iterator[B
             number += len(piece_lines)
 
 
-def _whole_lines(file: InputFile) -> Iterator[tuple[str, str | None]]:
+def _whole_lines(file: Content) -> Iterator[tuple[str, str | None]]:
     """Text ending at a line's end; or the beginning of a line and why the rest is not there."""
     carry = b""
     while data := file.read(BLOCK_BYTES):
@@ -201,7 +201,7 @@ def _whole_lines(file: InputFile) -> Iterator[tuple[str, str | None]]:
         yield _decoded(carry), file.damage
 
 
-def _skip_line(file: InputFile, beginning: bytes) -> Generator[tuple[str, str], None, bytes]:
+def _skip_line(file: Content, beginning: bytes) -> Generator[tuple[str, str], None, bytes]:
     yield _decoded(beginning[:2000]), _overlong()
     while data := file.read(BLOCK_BYTES):
         end = data.find(b"\n")

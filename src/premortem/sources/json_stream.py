@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from premortem.errors import InvalidInput
-from premortem.sources.files import InputFile
+from premortem.sources.content import Content
 
 _READ_BYTES = 1 << 20
 _LARGEST_VALUE = 64 << 20
@@ -23,7 +23,7 @@ class JsonStream:
     elements. `damage` tells what ended the reading early, if anything did.
     """
 
-    def __init__(self, file: InputFile) -> None:
+    def __init__(self, file: Content) -> None:
         self.others: dict[str, Any] = {}
         self.damage: str | None = None
         self.found = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
@@ -11,7 +11,7 @@ import polars as pl
 
 from premortem.jobs.checks import faults
 from premortem.jobs.fields import Kind
-from premortem.jobs.frame import conform
+from premortem.jobs.frame import SCHEMA, conform
 from premortem.jobs.samples import no_samples
 
 # A reject keeps this much of the offending text: enough to recognise it, not enough to hurt.
@@ -105,6 +105,15 @@ def checked(
     bad = why.is_not_null()
     rejects = pl.DataFrame({"line": lines, "reason": why, "text": texts}).filter(bad)
     return Batch(conform(records.filter(~bad)), shortened(rejects), position)
+
+
+def together(batches: Iterable[Batch]) -> Batch:
+    """Several batches as one; a frame of no jobs has all columns."""
+    found = list(batches)
+    frames = [batch.jobs for batch in found if batch.jobs.height]
+    jobs = conform(pl.concat(frames, how="diagonal")) if frames else pl.DataFrame(schema=SCHEMA)
+    rejects = pl.concat([no_rejects(), *(batch.rejects for batch in found)])
+    return Batch(jobs, rejects, max((batch.position for batch in found), default=0))
 
 
 def no_rejects() -> pl.DataFrame:

@@ -17,7 +17,8 @@ from premortem.jobs.numbers import with_job_number
 from premortem.jobs.spellings import timestamp
 from premortem.jobs.tres import with_tres_counts
 from premortem.sources.columns import read_fields
-from premortem.sources.files import InputFile, line_blocks
+from premortem.sources.content import Content
+from premortem.sources.files import line_blocks
 from premortem.sources.port import Batch, Context, checked, no_rejects, shortened
 from premortem.sources.sacct_columns import readings_for
 from premortem.sources.sacct_layout import Layout, Lines, are_steps
@@ -28,7 +29,7 @@ from premortem.sources.sacct_steps import fold_steps
 class SacctSource:
     """Reads one sacct dump. `columns` are those given to `--format`, needed only without header."""
 
-    file: InputFile
+    file: Content
     context: Context
     columns: Sequence[str] | None = None
     separator: str = "|"

@@ -20,7 +20,7 @@ from premortem.jobs.fields import KEY, Kind
 from premortem.jobs.frame import SCHEMA
 from premortem.jobs.normal import normalise
 from premortem.jobs.tres import with_tres_counts
-from premortem.sources.files import InputFile
+from premortem.sources.content import Content
 from premortem.sources.json_stream import JsonStream
 from premortem.sources.port import Batch, Context, checked, reject, shortened
 from premortem.sources.slurm_records import fields_of
@@ -35,17 +35,21 @@ _VERSION = re.compile(rb"(?:data_parser\\?/|openapi\\?/(?:db)?)(v0\.0\.\d+)")
 
 @dataclass(slots=True)
 class SlurmJsonSource:
-    """Reads one JSON document; `line` in rejects is the number of the record in it, from 1."""
+    """Reads one JSON document; `line` in rejects is the number of the record in it, from 1.
 
-    file: InputFile
+    `damage` tells afterwards what ended the document early, if anything did.
+    """
+
+    file: Content
     context: Context
     notes: list[str] = field(default_factory=list)
+    damage: str | None = None
 
     def batches(self) -> Iterator[Batch]:
         """The document's jobs in batches. Errors that Slurm put into its answer become notes."""
         stream = JsonStream(self.file)
         # Newer releases name the version behind the jobs, at the end of the document.
-        version = _version_in(self.file.head()) or _version_in(self.file.tail())
+        version = version_in(self.file.head()) or version_in(self.file.tail())
         pending: list[tuple[int, Any]] = []
         number = 0
         for number, record in enumerate(stream.items("jobs"), start=1):
@@ -55,6 +59,7 @@ class SlurmJsonSource:
                 pending = []
         if pending:
             yield self._batch(pending, stream, version)
+        self.damage = stream.damage
         if stream.damage:
             if number == 0 and not stream.found:
                 raise InvalidInput(f"{self.file.path}: {stream.damage}")
@@ -65,40 +70,18 @@ class SlurmJsonSource:
     def _batch(
         self, numbered: list[tuple[int, Any]], stream: JsonStream, version: str | None
     ) -> Batch:
-        rows, reasons = [], []
-        for _, record in numbered:
-            reason = None
-            try:
-                row = fields_of(record)
-            except BadRecord as error:
-                row, reason = {}, str(error)
-            rows.append(row)
-            reasons.append(reason)
-        told = set(_ALWAYS).union(*rows)
-        schema = {name: dtype for name, dtype in SCHEMA.items() if name in told}
-        records = pl.DataFrame(
-            {name: [row.get(name) for row in rows] for name in schema}, schema=_plain(schema)
-        )
-        records = records.with_columns(
-            *[(pl.col(n) * 1_000_000).cast(t) for n, t in schema.items() if t == Kind.TIME.dtype],
-            api_version=pl.lit(version),
-        )
-        records = with_tres_counts(self.context.stamped(records, cluster=_cluster_of(stream)))
-        lines = pl.Series([number for number, _ in numbered])
-        batch = checked(
-            normalise(records),
-            pl.repeat("", records.height, dtype=pl.String, eager=True),
-            lines,
-            pl.Series(reasons, dtype=pl.String),
+        return batch_of(
+            numbered,
             context=self.context,
+            cluster=_cluster_of(stream),
+            version=version,
             position=self.file.position,
         )
-        return Batch(batch.jobs, _with_texts(batch.rejects, numbered), batch.position)
 
     def _report(self, stream: JsonStream, *, jobs: int) -> None:
         """Tell what Slurm itself said was wrong; an answer of nothing else is an error."""
         errors = stream.others.get("errors")
-        told = [_worded(error) for error in errors] if isinstance(errors, list) else []
+        told = [worded(error) for error in errors] if isinstance(errors, list) else []
         if told and not jobs:
             raise InvalidInput(f"{self.file.path}: Slurm reported an error: {'; '.join(told)}")
         self.notes += [f"Slurm reported an error: {error}" for error in told]
@@ -109,14 +92,58 @@ class SlurmJsonSource:
             )
 
 
-def _worded(error: Any) -> str:
+def batch_of(
+    numbered: list[tuple[int, Any]],
+    *,
+    context: Context,
+    cluster: str | None = None,
+    version: str | None = None,
+    position: int = 0,
+) -> Batch:
+    """Parsed records, each with its number, as jobs; what cannot be read is set aside.
+
+    `cluster` is theirs where they do not name one, `version` the API's.
+    """
+    rows, reasons = [], []
+    for _, record in numbered:
+        reason = None
+        try:
+            row = fields_of(record)
+        except BadRecord as error:
+            row, reason = {}, str(error)
+        rows.append(row)
+        reasons.append(reason)
+    told = set(_ALWAYS).union(*rows)
+    schema = {name: dtype for name, dtype in SCHEMA.items() if name in told}
+    records = pl.DataFrame(
+        {name: [row.get(name) for row in rows] for name in schema}, schema=_plain(schema)
+    )
+    records = records.with_columns(
+        *[(pl.col(n) * 1_000_000).cast(t) for n, t in schema.items() if t == Kind.TIME.dtype],
+        api_version=pl.lit(version),
+    )
+    records = with_tres_counts(context.stamped(records, cluster=cluster))
+    batch = checked(
+        normalise(records),
+        pl.repeat("", records.height, dtype=pl.String, eager=True),
+        pl.Series([number for number, _ in numbered], dtype=pl.Int64),
+        pl.Series(reasons, dtype=pl.String),
+        context=context,
+        position=position,
+    )
+    return Batch(batch.jobs, _with_texts(batch.rejects, numbered), batch.position)
+
+
+def worded(error: Any) -> str:
+    """What Slurm says in an entry of an answer's `errors`."""
     if isinstance(error, dict):
         parts = (error.get("description"), error.get("error"))
         error = ": ".join(str(part) for part in parts if part)
     return text(error) or "unnamed"
 
 
-def _version_in(data: bytes) -> str | None:
+def version_in(data: bytes) -> str | None:
+    """The version of the API that a document names among these bytes, if it does."""
     found = _VERSION.search(data)
     return found[1].decode() if found else None
 

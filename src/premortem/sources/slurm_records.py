@@ -45,12 +45,20 @@ def fields_of(record: Json) -> dict[str, Json]:
         fields = _controller_fields(record)
     elif "state" in record or "time" in record:
         fields = _accounting_fields(record)
+        if _is_requeued(fields, part(record, "state").get("current")):
+            fields["state"] = "REQUEUED"
         if fields["state"] == "PENDING" and fields["start_time"]:
             # The database has heard of the start and not yet of the job: the rest is filler.
             fields = {name: fields[name] for name in _TOLD_FIRST}
     else:
         raise BadRecord("neither 'state' nor 'job_state': not a job of Slurm's")
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def _is_requeued(fields: dict[str, Json], current: Json) -> bool:
+    """Whether it is a run that was put back in the queue, which v0.0.40 and later call pending."""
+    flags = current if isinstance(current, list) else ()
+    return fields["state"] == "PENDING" and bool(fields["end_time"]) and "REQUEUED" in flags
 
 
 def _accounting_fields(job: dict[str, Json]) -> dict[str, Json]:
@@ -91,7 +99,7 @@ def _accounting_fields(job: dict[str, Json]) -> dict[str, Json]:
         "restart_count": count(job.get("restart_cnt")),
         "state": state(current.get("current")),
         "reason": said(current.get("reason")),
-        **_exit_codes(job),
+        **_accounted_exit_codes(job, state(current.get("current"))),
         "elapsed_s": count(time.get("elapsed")),
         **_usage(time, parts(job, "steps"), allocated),
         "source": "slurmdb",
@@ -159,6 +167,16 @@ def _exit_codes(job: dict[str, Json]) -> dict[str, int | None]:
         "derived_exit_code": derived_code,
         "derived_exit_signal": derived_signal,
     }
+
+
+def _accounted_exit_codes(job: dict[str, Json], ended: str) -> dict[str, int | None]:
+    """Exit codes of accounting, which up to v0.0.38 calls success whatever was not a signal."""
+    codes = _exit_codes(job)
+    for name in ("exit_code", "derived_exit_code"):
+        is_success = part(job, name).get("status") == "SUCCESS"
+        if is_success and not (name == "exit_code" and ended == "COMPLETED"):
+            codes[name] = None
+    return codes
 
 
 def _usage(

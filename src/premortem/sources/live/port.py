@@ -1,0 +1,83 @@
+"""What a cluster can be asked, however it is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from premortem.errors import InvalidInput, Unavailable
+from premortem.sources.live.machines import Node, Partition
+from premortem.sources.port import Batch
+
+_LARGEST_ID = 2**32 - 1
+
+
+@dataclass(slots=True)
+class Calls:
+    """How often each daemon has been asked, repetitions included; for keeping to a budget."""
+
+    slurmctld: int = 0
+    slurmdbd: int = 0
+
+
+class Accounting(Protocol):
+    """What slurmdbd remembers."""
+
+    calls: Calls
+
+    def accounted(self, since: datetime, until: datetime) -> Iterator[Batch]:
+        """The jobs of a span of time, without their steps.
+
+        The span is cut into windows, and a job that lives through several comes once for each.
+        Jobs that never became eligible (held, waiting) are not among them: ask `by_id`.
+        """
+
+    def by_id(self, job_ids: Sequence[int]) -> Batch:
+        """Jobs by their numbers, with what their steps tell; all tasks for the number of an array.
+
+        A job that was requeued comes once for each of its runs. Unknown numbers are left out.
+        """
+
+    def scripts(self, job_ids: Sequence[int]) -> dict[int, str]:
+        """The scripts that accounting has stored of these jobs, secrets redacted.
+
+        It follows some seconds after the job, and only where AccountingStoreFlags has job_script.
+        """
+
+
+class Controller(Protocol):
+    """What slurmctld knows at the moment."""
+
+    calls: Calls
+
+    def live(self) -> Batch:
+        """All jobs in its memory: those waiting, those running, and those that ended lately."""
+
+    def controlled(self, job_id: int) -> Batch:
+        """One job, or all tasks of an array; nothing if slurmctld has forgotten it."""
+
+    def partitions(self) -> list[Partition]:
+        """The partitions and their limits."""
+
+    def nodes(self) -> list[Node]:
+        """The nodes and their states."""
+
+
+class Cluster(Accounting, Controller, Protocol):
+    """Both at once."""
+
+
+class Overlong(Unavailable):
+    """An answer took too long or grew too large: ask for less."""
+
+
+def checked_ids(job_ids: Sequence[int]) -> list[int]:
+    """Each number once, in order; raises if one is none of Slurm's."""
+    for job_id in job_ids:
+        if not 0 < job_id <= _LARGEST_ID:
+            raise InvalidInput(
+                f"{job_id} is not a number Slurm gives to a job: expected 1 to {_LARGEST_ID}"
+            )
+    return list(dict.fromkeys(job_ids))
