@@ -290,3 +290,15 @@ class TestSamples:
     def test_of_nothing(self, store: Store) -> None:
         assert store.add_samples(no_samples()) == 0
         assert store.samples().schema == SAMPLE_SCHEMA
+
+
+def test_notes_are_kept_by_name(url: str) -> None:
+    store = open_store(url)
+    assert store.note("collector") is None
+    store.set_note("collector", '{"watermark": 1}')
+    store.set_note("other", "ü")
+    store.set_note("collector", '{"watermark": 2}')
+    store.close()
+    again = open_store(url, read_only=True)
+    assert (again.note("collector"), again.note("other")) == ('{"watermark": 2}', "ü")
+    again.close()

@@ -67,10 +67,10 @@ _CPU, _RSS, _READ, _WRITTEN, _PROCESSES = range(5)
 _IDLE = 0.05
 
 
-def usage_of(jobs: pl.DataFrame, facts: Array, moments: Array, elapsed: float) -> Array | None:
+def usage_of(jobs: pl.DataFrame, facts: Array, moments: Array, elapsed: Array) -> Array | None:
     """The features of each job's samples as of its moment; None if no job has any.
 
-    `facts` are those of the same jobs, which by their moments have run for `elapsed`.
+    `facts` are those of the same jobs, `elapsed` is how long each has run by its moment.
     """
     if SAMPLES not in jobs.columns or jobs[SAMPLES].null_count() == jobs.height:
         return None
@@ -93,7 +93,7 @@ def usage_of_one(job: Mapping[str, Any], facts: Array, moment: float, elapsed: f
     ).reshape(len(samples), len(_VALUES))
     out = np.full((1, len(USAGE)), np.nan)
     ends = np.array([len(samples)], dtype=np.int64)
-    _fill(ends * 0, ends, at, values, facts[None, :], np.array([moment]), elapsed, out)
+    _fill(ends * 0, ends, at, values, facts[None, :], np.array([moment]), np.array([elapsed]), out)
     found: Array = out[0]
     return found
 
@@ -115,7 +115,7 @@ def _fill(
     values: Array,
     facts: Array,
     moments: Array,
-    elapsed: float,
+    elapsed: Array,
     out: Array,
 ) -> None:
     for job in range(len(moments)):
@@ -123,7 +123,7 @@ def _fill(
         while last + 1 < ends[job] and at[last + 1] < moments[job]:
             last += 1
         if last >= first:
-            began = moments[job] - elapsed
+            began = moments[job] - elapsed[job]
             taken, told = at[first : last + 1], values[first : last + 1]
             _job(taken, told, facts[job], began, moments[job], out[job])
 

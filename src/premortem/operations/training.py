@@ -29,6 +29,8 @@ from premortem.training.train import Judged, Options, Training
 
 CHAMPION, CHALLENGER = "champion", "challenger"
 REPORT = "report.json"
+# The fields that training and prediction read.
+HISTORY = tuple(dict.fromkeys((*KEY, *INPUTS, *LABEL_INPUTS, "seen_at")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +46,7 @@ def history(
     store: Store, *, since: datetime | None = None, until: datetime | None = None
 ) -> pl.DataFrame:
     """The jobs of the store with the fields that training and prediction read."""
-    columns = list(dict.fromkeys((*KEY, *INPUTS, *LABEL_INPUTS)))
-    jobs = store.jobs(JobQuery(since=since, until=until), columns)
+    jobs = store.jobs(JobQuery(since=since, until=until), list(HISTORY))
     if jobs.is_empty():
         raise InvalidInput("the store has no jobs: 'premortem load' brings some")
     return with_samples(jobs, store.samples())

@@ -72,5 +72,11 @@ class Store(Protocol):
     def rejects(self, source: str | None = None) -> pl.DataFrame:
         """Bad records set aside: source, line, reason, text, seen_at; by source and line."""
 
+    def note(self, name: str) -> str | None:
+        """What was noted under a name, if anything."""
+
+    def set_note(self, name: str, text: str) -> None:
+        """Note something under a name, in place of what was there."""
+
     def close(self) -> None:
         """Release the store; using it afterwards is an error."""

@@ -31,7 +31,7 @@ from premortem.stores.port import Appended, JobQuery
 
 _ORDER = ("cluster", "submit_time", "job_id")
 _READ_ROWS = 65_536
-# The schema from which on there is a table of samples.
+# The schema from which on there are tables of samples and notes.
 _SAMPLES_SINCE = 2
 _REJECT_COLUMNS = ("source", "line", "reason", "text", "seen_at")
 
@@ -145,6 +145,19 @@ class SqliteStore:
             f"SELECT {sample} UNION ALL SELECT {names} FROM reject {where}", values
         ).slice(1)
         return frame.with_columns(_as_time(pl.col("seen_at"))).sort("source", "line")
+
+    def note(self, name: str) -> str | None:
+        """What was noted under a name; see the port."""
+        if self._version < _SAMPLES_SINCE:
+            return None
+        found = self._query(
+            "SELECT '' AS text UNION ALL SELECT text FROM note WHERE name = ?", [name]
+        ).slice(1)
+        return None if found.is_empty() else str(found.item())
+
+    def set_note(self, name: str, text: str) -> None:
+        """Note something under a name; see the port."""
+        self._execute("INSERT OR REPLACE INTO note VALUES (?, ?)", [name, text])
 
     def close(self) -> None:
         """Release the file."""

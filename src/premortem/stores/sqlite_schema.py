@@ -57,6 +57,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             PRIMARY KEY (cluster, job_id, at)
         ) WITHOUT ROWID
         """,
+        "CREATE TABLE note (name TEXT PRIMARY KEY, text TEXT) WITHOUT ROWID",
     ),
 )
 VERSION = len(MIGRATIONS)

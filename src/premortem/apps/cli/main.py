@@ -12,6 +12,7 @@ from premortem import __version__
 from premortem.apps.cli import (
     audit,
     bench,
+    collect,
     columns,
     export,
     jobs,
@@ -39,8 +40,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 _COMMANDS = (
-    load, jobs, show, stats, train, predict, threshold, models, bench, audit, export, rejects,
-    columns, settings, lab,
+    load, collect, jobs, show, stats, train, predict, threshold, models, bench, audit, export,
+    rejects, columns, settings, lab,
 )  # fmt: skip
 for command in _COMMANDS:
     command.add_to(app)
