@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-_PIECE = 65_536
+_PIECE = 8192
 
 
 def content(path: str) -> bytes | None:
@@ -15,7 +15,7 @@ def content(path: str) -> bytes | None:
         return None
     try:
         text = piece = os.read(handle, _PIECE)
-        # Only an environment is longer than a piece.
+        # Of an environment the kernel may give a page at a time; all others are shorter.
         while len(piece) >= 4096:
             piece = os.read(handle, _PIECE)
             text += piece

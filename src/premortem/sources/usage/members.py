@@ -14,7 +14,7 @@ from premortem.sources.usage.files import content
 from premortem.sources.usage.group_times import GroupTimes
 
 # A process that is none of a job's may become one while it starts; later it stays what it is.
-_GROWN_UP_S = 30.0
+_GROWN_UP_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)

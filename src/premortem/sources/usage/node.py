@@ -58,12 +58,10 @@ class NodeSampler:
         """One row for each job that has a process here now."""
         at = self._clock()
         self._look()
-        rows = [self._row(job, tally) for job, tally in self._tallies.items() if tally.processes]
-        frame = pl.DataFrame(rows, schema=_ROW_SCHEMA, orient="row")
-        cluster = pl.lit(self._cluster).alias("cluster")
-        return frame.select(
-            cluster, "job_id", pl.lit(at).cast(SAMPLE_SCHEMA["at"]).alias("at"), *_USED
-        )
+        rows = [
+            self._row(job, at, tally) for job, tally in self._tallies.items() if tally.processes
+        ]
+        return pl.DataFrame(rows, schema=SAMPLE_SCHEMA, orient="row")
 
     def _look(self) -> None:
         now_s = time.monotonic()
@@ -113,17 +111,15 @@ class NodeSampler:
                 tally.add_living(*proc_texts.resident(held))
         return True
 
-    def _row(self, job: int, tally: Tally) -> tuple[Any, ...]:
+    def _row(self, job: int, at: datetime, tally: Tally) -> tuple[Any, ...]:
         read, written = tally.transferred
         return (
+            self._cluster,
             job,
+            at,
             tally.cpu_s(self._ticks_per_s),
             tally.pages * self._page / _MIB,
             None if tally.is_blind else read / _MIB,
             None if tally.is_blind else written / _MIB,
             tally.processes,
         )
-
-
-_USED = ("cpu_s", "rss_mb", "read_mb", "written_mb", "processes")
-_ROW_SCHEMA = {name: SAMPLE_SCHEMA[name] for name in ("job_id", *_USED)}
