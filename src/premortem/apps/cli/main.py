@@ -19,6 +19,7 @@ from premortem.apps.cli import (
     models,
     predict,
     rejects,
+    sample,
     settings,
     show,
     stats,
@@ -39,7 +40,7 @@ app = typer.Typer(
 )
 _COMMANDS = (
     load, jobs, show, stats, train, predict, threshold, models, bench, audit, rejects, columns,
-    settings, lab,
+    sample, settings, lab,
 )  # fmt: skip
 for command in _COMMANDS:
     command.add_to(app)

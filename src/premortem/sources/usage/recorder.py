@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import queue
 import threading
 import time
 from collections.abc import Callable
@@ -10,6 +12,7 @@ from types import TracebackType
 import polars as pl
 
 from premortem.errors import InvalidInput, Unavailable
+from premortem.jobs.samples import SAMPLE_SCHEMA
 from premortem.sources.usage.port import Sampler, SampleSink
 from premortem.sources.usage.thinning import Thinning
 
@@ -24,7 +27,7 @@ class Recorder:
     a signal. In a `with` statement it works in a thread of its own, whose error, if any, is raised
     at the end. What is `Unavailable` is tried again at the next beat, with the samples that were to
     be kept; `tell` hears of it. A look that takes longer than a beat leaves beats out. Without
-    `thin` all samples are kept.
+    `thin` all samples are kept. The sink is never handed an empty frame.
     """
 
     def __init__(
@@ -43,31 +46,33 @@ class Recorder:
         self._every_s = every_s
         self._thinning = Thinning() if thin else None
         self._tell = tell
-        self._stopped = threading.Event()
+        # Unlike an event, it may be used by a handler that interrupts whoever waits for it.
+        self._orders: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._waiting: list[pl.DataFrame] = []
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
 
     def run(self, for_s: float | None = None) -> None:
         """Record until told to stop, or for so long; the first sample is taken at once."""
-        began, beat = time.monotonic(), 0
+        end_s = math.inf if for_s is None else for_s
+        began = time.monotonic()
         try:
             while True:
                 self._record()
-                elapsed = time.monotonic() - began
+                elapsed_s = time.monotonic() - began
                 # The next beat of the same clock, however long this one took.
-                beat = max(beat + 1, int(elapsed // self._every_s) + 1)
-                due = beat * self._every_s
-                last = for_s is not None and due > for_s
-                pause_s = (for_s if last and for_s is not None else due) - elapsed
-                if self._stopped.wait(max(0.0, pause_s)) or last:
+                due_s = (elapsed_s // self._every_s + 1) * self._every_s
+                pause_s = min(due_s, end_s) - elapsed_s
+                if self._is_stopped_within(pause_s) or due_s > end_s:
                     break
-        finally:
+        except KeyboardInterrupt:
             self._finish()
+            raise
+        self._finish()
 
     def stop(self) -> None:
         """End `run` soon, from wherever this is called."""
-        self._stopped.set()
+        self._orders.put(None)
 
     def __enter__(self) -> Recorder:
         self._thread = threading.Thread(target=self._run_aside, name="recorder", daemon=True)
@@ -92,6 +97,13 @@ class Recorder:
         except BaseException as error:
             self._error = error
 
+    def _is_stopped_within(self, pause_s: float) -> bool:
+        try:
+            self._orders.get(timeout=max(0.0, pause_s))
+        except queue.Empty:
+            return False
+        return True
+
     def _record(self) -> None:
         try:
             samples = self._sampler.sample()
@@ -101,14 +113,14 @@ class Recorder:
         self._hand_on(self._thinning.thinned(samples) if self._thinning else samples)
 
     def _finish(self) -> None:
-        if self._thinning:
-            self._hand_on(self._thinning.rest())
-        elif self._waiting:
-            self._hand_on(self._waiting.pop())
+        self._hand_on(
+            self._thinning.rest() if self._thinning else pl.DataFrame(schema=SAMPLE_SCHEMA)
+        )
 
     def _hand_on(self, samples: pl.DataFrame) -> None:
-        self._waiting.append(samples)
-        together = pl.concat(self._waiting)
+        together = pl.concat([*self._waiting, samples])
+        if together.is_empty():
+            return
         self._waiting = [together]
         try:
             self._sink.add(together)
