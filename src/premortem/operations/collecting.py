@@ -106,7 +106,7 @@ class Collector:
         tell: Callable[..., None] = lambda _event, **_values: None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         self._cluster = cluster
         self._store = store

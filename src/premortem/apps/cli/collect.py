@@ -80,7 +80,7 @@ def collect(
         sampler = sstat(settings) if usage else None
         collector = Collector(
             cluster, target, pace=pace, sampler=sampler, tell=_teller(as_json),
-            sleep=lambda seconds: None if stopped.wait(seconds) else None,
+            sleep=stopped.wait,
         )  # fmt: skip
         if once:
             done = collector.round()

@@ -21,6 +21,7 @@ from premortem.apps.cli import (
     models,
     predict,
     rejects,
+    sample,
     settings,
     show,
     stats,
@@ -40,8 +41,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 _COMMANDS = (
-    load, collect, jobs, show, stats, train, predict, threshold, models, bench, audit, export,
-    rejects, columns, settings, lab,
+    load, collect, sample, jobs, show, stats, train, predict, threshold, models, bench, audit,
+    export, rejects, columns, settings, lab,
 )  # fmt: skip
 for command in _COMMANDS:
     command.add_to(app)
