@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import polars as pl
@@ -71,7 +71,7 @@ class _Tables:
             "written MB",
             "processes",
         )
-        title = f"{render.shown(datetime.now().astimezone())}: {_jobs(samples.height)}"
+        title = f"{render.shown(datetime.now(UTC))} UTC: {_jobs(samples.height)}"
         self._show(render.table(title, columns, rows, right=columns))
         return samples
 
