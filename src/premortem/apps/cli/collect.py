@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from premortem.apps.cli.options import AsJson, Invocation, StoreUrl, instant
+from premortem.apps.cli.options import AsJson, Invocation, StoreUrl, instant, seconds
 from premortem.apps.cli.slurm import SlurmUrl, open_cluster, sstat
-from premortem.errors import InvalidInput, NotFound, Unavailable
+from premortem.errors import NotFound, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,6 @@ interrupted or killed at any time, and goes on where it was.
 
     premortem collect --status
 """
-_UNITS = {"s": 1, "": 1, "min": 60, "m": 60, "h": 3600}
 
 
 def add_to(app: typer.Typer) -> None:
@@ -70,7 +69,7 @@ def collect(
     slurm = settings.slurm
     now = datetime.now(UTC)
     pace = Pace(
-        every_s=_seconds(every) if every else slurm.every_s,
+        every_s=seconds(every) if every else slurm.every_s,
         slurmctld_calls=slurm.slurmctld_calls,
         slurmdbd_calls=slurm.slurmdbd_calls,
         history=now - instant(since, now=now),
@@ -90,13 +89,6 @@ def collect(
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stopped.set())
         collector.run(stopped.is_set)
-
-
-def _seconds(text: str) -> float:
-    found = re.fullmatch(r"(\d{1,6})(s|min|m|h|)", text.strip())
-    if not found or not int(found[1]):
-        raise InvalidInput(f"'{text}' is not a length of time; expected such as 60s, 2min or 1h")
-    return int(found[1]) * _UNITS[found[2]]
 
 
 def _teller(as_json: bool) -> Callable[..., None]:

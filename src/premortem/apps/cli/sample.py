@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from premortem.apps.cli.options import Invocation
+from premortem.apps.cli.options import Invocation, StoreUrl, seconds
 from premortem.errors import InvalidInput
 
 if TYPE_CHECKING:
     import polars as pl
 
     from premortem.sources.usage import Recorder, Sampler, SampleSink
+    from premortem.stores import Store
 
 HELP = """\
 Show what the jobs on this node use: CPU time, memory, data read and written, processes.
@@ -25,7 +25,6 @@ Show what the jobs on this node use: CPU time, memory, data read and written, pr
 It looks every ten seconds until it is interrupted, and needs no Slurm command: it reads /proc.
 Only root sees the data that jobs of other users read and write.
 """
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def add_to(app: typer.Typer) -> None:
@@ -48,9 +47,13 @@ def sample(
             "--output", "-o", metavar="FILE", help="Add the samples to this .jsonl or .parquet."
         ),
     ] = None,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep them in the store, fewer as a job grows older.")
+    ] = False,
     cluster: Annotated[
         str | None, typer.Option(metavar="NAME", help="Cluster of this node.")
     ] = None,
+    store: StoreUrl = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON a sample.")] = False,
 ) -> None:
     """Look, show and keep, until told to end."""
@@ -63,6 +66,8 @@ def sample(
 
     if once and for_:
         raise InvalidInput("--once and --for are two ways to end: give one of them")
+    if output and keep:
+        raise InvalidInput("--output and --keep are two places for samples: give one of them")
     every_s = seconds(every)
     for_s = 0.0 if once else seconds(for_) if for_ else None
     invocation: Invocation = context.obj
@@ -71,25 +76,14 @@ def sample(
         sink: SampleSink = _Nowhere()
         if output:
             sink = stack.enter_context(closing(open_sample_file(output)))
+        if keep:
+            sink = _InStore(stack.enter_context(invocation.store(store, read_only=False)))
         shown: Sampler = Lines(sampler) if as_json else stack.enter_context(screen(sampler))
         recorder = Recorder(
-            shown, sink, every_s, thin=False, tell=lambda error: say(f"premortem: {error}")
+            shown, sink, every_s, thin=keep, tell=lambda error: say(f"premortem: {error}")
         )
         stack.enter_context(_ended_by_signals(recorder))
         recorder.run(for_s)
-
-
-def seconds(text: str) -> float:
-    """The seconds in a length of time such as ``10s``, ``5m``, ``2h`` or ``1d``; none are too few.
-
-    >>> seconds("1.5m"), seconds("10")
-    (90.0, 10.0)
-    """
-    found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?)([smhd]?)", text.strip())
-    length = float(found[1]) * _UNITS[found[2] or "s"] if found else 0.0
-    if not length:
-        raise InvalidInput(f"'{text}' is not a length of time; expected one such as 10s, 5m or 2h")
-    return length
 
 
 @contextmanager
@@ -113,3 +107,14 @@ class _Nowhere:
 
     def add(self, samples: pl.DataFrame) -> None:
         """Let them go."""
+
+
+class _InStore:
+    """Keeps samples in a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def add(self, samples: pl.DataFrame) -> None:
+        """Keep them."""
+        self._store.add_samples(samples)
