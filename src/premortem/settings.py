@@ -56,6 +56,37 @@ class RegistrySettings(_Section):
     )
 
 
+class SlurmSettings(_Section):
+    """How the cluster is asked; see docs/collecting.md."""
+
+    url: str | None = Field(
+        None,
+        description="Address of slurmrestd, such as http://slurm:6820; without one, Slurm's own "
+        "commands are run.",
+    )
+    user: str | None = Field(
+        None, description="Name of the user who asks; that of the token where not said."
+    )
+    token_file: str | None = Field(
+        None, description="File that holds a JSON Web Token; SLURM_JWT where neither is said."
+    )
+    token_command: str | None = Field(
+        None, description="Command that prints one, such as `scontrol token lifespan=600`."
+    )
+    version: str | None = Field(
+        None, description="Version of the API, such as v0.0.42; the newest that both know."
+    )
+    certificates: str | None = Field(
+        None, description="File of the authorities that slurmrestd's certificate is trusted by."
+    )
+    prefix: str = Field("", description="What comes before Slurm's commands, such as `ssh login1`.")
+    every_s: float = Field(
+        60.0, ge=1, description="Seconds from one round of questions to the next."
+    )
+    slurmctld_calls: int = Field(6, ge=1, description="Most calls to slurmctld in a minute.")
+    slurmdbd_calls: int = Field(6, ge=1, description="Most calls to slurmdbd in a minute.")
+
+
 class LabelSettings(_Section):
     """How the ends of jobs are read; see docs/labels.md."""
 
@@ -94,6 +125,7 @@ class Settings(_Section):
     store: StoreSettings = Field(default_factory=StoreSettings)
     registry: RegistrySettings = Field(default_factory=RegistrySettings)
     labels: LabelSettings = Field(default_factory=LabelSettings)
+    slurm: SlurmSettings = Field(default_factory=SlurmSettings)
 
     @field_validator("zone")
     @classmethod

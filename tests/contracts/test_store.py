@@ -17,6 +17,7 @@ from polars.testing import assert_frame_equal
 from premortem.errors import InvalidInput, NotFound
 from premortem.jobs.fields import KEY
 from premortem.jobs.frame import SCHEMA
+from premortem.jobs.samples import SAMPLE_SCHEMA, no_samples
 from premortem.sources.port import reject
 from premortem.stores import Appended, JobQuery, Store, open_store
 
@@ -244,3 +245,60 @@ def test_reading_a_store_that_is_not_there_says_so(url: str) -> None:
 
 def test_the_key_identifies_a_job() -> None:
     assert KEY == ("cluster", "job_id", "submit_time")
+
+
+class TestScripts:
+    def test_are_kept_with_their_jobs(self, store: Store) -> None:
+        script = "#!/bin/sh\nsrun ./relax\n"
+        store.append(frame([job(1, script=script), job(2, script=script), job(3)]))
+        store.append(frame([job(4, script="#!/bin/sh\n"), job(3, user="ada")]))
+        found = store.jobs(columns=["job_id", "script"])
+        assert found["script"].to_list() == [script, script, None, "#!/bin/sh\n"]
+
+    def test_stay_as_first_seen(self, store: Store) -> None:
+        store.append(frame([job(1, script="one"), job(2)]))
+        store.append(frame([job(1, script="other"), job(2, script="late")]))
+        assert store.jobs(columns=["script"])["script"].to_list() == ["one", "late"]
+
+    def test_of_some_jobs_only(self, store: Store) -> None:
+        store.append(frame([job(n, script=f"run {n}") for n in range(5)]))
+        found = store.jobs(JobQuery(limit=2), ["script"])
+        assert found["script"].to_list() == ["run 3", "run 4"]
+
+
+class TestSamples:
+    def sample(self, job_id: int, seconds: float, **values: float) -> dict[str, Any]:
+        at = NOON + timedelta(seconds=seconds)
+        return {"cluster": "alpha", "job_id": job_id, "at": at, **values}
+
+    def test_are_kept_once_and_in_order(self, store: Store) -> None:
+        first = [self.sample(2, 4, cpu_s=3.0), self.sample(1, 2.25, rss_mb=7.5, processes=3)]
+        assert store.add_samples(pl.DataFrame(first, infer_schema_length=None)) == 2
+        again = pl.DataFrame([self.sample(2, 4, cpu_s=9.0), self.sample(2, 1, cpu_s=1.0)])
+        assert store.add_samples(again) == 1
+        found = store.samples()
+        assert found.schema == SAMPLE_SCHEMA
+        assert found["job_id"].to_list() == [1, 2, 2]
+        assert found["at"][0] == NOON + timedelta(seconds=2.25)
+        assert found["cpu_s"].to_list() == [None, 1.0, 3.0]
+        assert found["processes"].to_list() == [3, None, None]
+
+    def test_of_some_jobs(self, store: Store) -> None:
+        store.add_samples(pl.DataFrame([self.sample(n, 1, cpu_s=1.0) for n in range(4)]))
+        assert store.samples([3, 1])["job_id"].to_list() == [1, 3]
+
+    def test_of_nothing(self, store: Store) -> None:
+        assert store.add_samples(no_samples()) == 0
+        assert store.samples().schema == SAMPLE_SCHEMA
+
+
+def test_notes_are_kept_by_name(url: str) -> None:
+    store = open_store(url)
+    assert store.note("collector") is None
+    store.set_note("collector", '{"watermark": 1}')
+    store.set_note("other", "ü")
+    store.set_note("collector", '{"watermark": 2}')
+    store.close()
+    again = open_store(url, read_only=True)
+    assert (again.note("collector"), again.note("other")) == ('{"watermark": 2}', "ü")
+    again.close()

@@ -89,6 +89,7 @@ def another_future(jobs: pl.DataFrame, instant: datetime, random: Random) -> pl.
         if ended is not None and ended < instant:
             changed.append(record)
             continue
+        record["samples"] = other_samples(record["samples"], instant, random)
         if submitted > instant and (began is None or began > instant):
             if random.random() < 0.5:
                 continue
@@ -104,6 +105,15 @@ def another_future(jobs: pl.DataFrame, instant: datetime, random: Random) -> pl.
             record["end_time"] = later(instant, random)
         changed.append(record)
     return pl.DataFrame(changed, schema=jobs.schema)
+
+
+def other_samples(samples: Any, instant: datetime, random: Random) -> Any:
+    """Those taken before the instant, and others after it."""
+    kept = [sample for sample in samples or () if sample["at"] < instant]
+    numbers = dict.fromkeys(("cpu_s", "rss_mb", "read_mb", "written_mb"), 77.0)
+    if random.random() < 0.5:
+        kept.append({"at": later(instant, random), **numbers, "processes": 9})
+    return kept
 
 
 def later(instant: datetime, random: Random) -> datetime:
@@ -208,6 +218,7 @@ def test_a_point_has_the_jobs_that_were_there_then(jobs: pl.DataFrame, after: in
 def known_by(job: dict[str, Any], moment: KnownAt) -> dict[str, Any]:
     """What a live source could tell of a job then; its outcome only at the end."""
     told = {field.name: job[field.name] for field in FIELDS if field.known <= moment}
+    told["samples"] = job["samples"]
     if moment is KnownAt.END:
         return told | {"outcome": job["outcome"], "cause": job["cause"]}
     return told | {"outcome": "unfinished", "cause": None}

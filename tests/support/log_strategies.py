@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from job_strategies import frame, key_of
 
 from premortem.jobs.labels import LabelPolicy
+from premortem.jobs.samples import SAMPLES, SAMPLES_DTYPE
 
 # Two hours before Europe puts its clocks back, and a day before a month ends in some zones.
 BEGINNING = datetime(2021, 10, 30, 23, tzinfo=UTC)
@@ -25,6 +26,10 @@ WHO: tuple[dict[str, Any], ...] = (
 )
 WHAT: tuple[dict[str, Any], ...] = (
     {"job_name": "relax_01", "executable": "vasp", "work_dir": "/home/ada/run1"},
+    {"job_name": "relax_3", "script": "#!/bin/sh\nsrun ./relax --step 3\n"},
+    {"job_name": "relax_4", "script": "#!/bin/sh\n# again\nsrun ./relax --step 4\n"},
+    {"script": "#!/bin/bash -e\ncd /scratch/x || exit 2\npython3 fit.py > out &\nwait\n"},
+    {"script": ""},
     {"job_name": "relax_2", "executable": "vasp", "array_job_id": 4, "work_dir": "/home/ada/run2/"},
     {"job_name": "relax", "executable": "lammps", "dependency": "afterok:3", "work_dir": "//home"},
     {"job_name": "7", "work_dir": "/"},
@@ -48,6 +53,7 @@ ENDS = (
     "NODE_FAIL", "PREEMPTED", "REQUEUED",
 )  # fmt: skip
 WAITS = (0, 0, 1, 60, 3600, 86_400)
+MOMENTS = (-1, 0, 0.25, 2, 5, 61.5, 119, 119.5, 120, 130, 400, 600, 601)
 RUNS = (0, 0, 1, 119, 120, 121, 590, 600, 601, 4000, 90_000)
 # A clock that was put back between two events.
 SLIPS = (-1, -300)
@@ -89,6 +95,7 @@ def _fates(draw: st.DrawFn, submitted: datetime) -> dict[str, Any]:
     }
     started = submitted + wait
     over = started + timedelta(seconds=ran) + slip
+    got["samples"] = draw(_samples(started))
     match draw(st.integers(0, 11)):
         case 0:
             return {"state": "PENDING"}
@@ -107,6 +114,22 @@ def _fates(draw: st.DrawFn, submitted: datetime) -> dict[str, Any]:
             return {"start_time": started, "end_time": over, **got, **used}
 
 
+@st.composite
+def _samples(draw: st.DrawFn, started: datetime) -> list[dict[str, Any]] | None:
+    """What was sampled of a job, in order; some of it before a clock was put back."""
+    offsets = draw(st.lists(st.sampled_from(MOMENTS), unique=True, max_size=5))
+    number = st.sampled_from((0.0, 0.0, 1.5, 30.0, 800.0, None))
+    samples = [
+        {
+            "at": started + timedelta(seconds=offset),
+            **{name: draw(number) for name in ("cpu_s", "rss_mb", "read_mb", "written_mb")},
+            "processes": draw(st.sampled_from((1, 4, None))),
+        }
+        for offset in sorted(offsets)
+    ]
+    return samples or draw(st.sampled_from(([], None)))
+
+
 def _many(count: int) -> st.SearchStrategy[list[dict[str, Any]]]:
     return st.lists(_records(), min_size=count, max_size=count, unique_by=key_of)
 
@@ -117,7 +140,9 @@ records = st.integers(3, 12).flatmap(_many) | st.integers(25, 40).flatmap(_many)
 
 def labelled(jobs: list[dict[str, Any]]) -> pl.DataFrame:
     """The records as a frame of labelled jobs."""
-    return LabelPolicy().label(frame(jobs))
+    own = [{name: value for name, value in job.items() if name != SAMPLES} for job in jobs]
+    samples = pl.Series(SAMPLES, [job.get(SAMPLES) for job in jobs], dtype=SAMPLES_DTYPE)
+    return LabelPolicy().label(frame(own)).with_columns(samples)
 
 
 logs = records.map(labelled)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby, takewhile
+from itertools import groupby, pairwise, takewhile
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -19,13 +19,15 @@ import polars as pl
 
 from premortem.features.catalogue import CATALOGUE
 from premortem.features.points import Point
+from premortem.features.scripts import TRAITS, read_script
 from premortem.jobs.outcomes import Cause
 
 UNKNOWN = math.nan
 Seen = Callable[["Job", int], bool]
 LARGER = {
     "account": "cluster", "user": "account", "name": "user", "executable": "user", "shape": "user",
-    "directory": "user", "partition": "cluster", "node": "cluster",
+    "directory": "user", "script": "user", "program": "cluster", "partition": "cluster",
+    "node": "cluster",
 }  # fmt: skip
 LABELS = ("cluster", *LARGER)
 LOOKED_BACK = ("user", "name", "executable", "shape")
@@ -121,6 +123,8 @@ def row_of(
         **look_back(job, log, now, elapsed),
         **run(job, elapsed),
         **history(job, log, now, elapsed),
+        **script(job),
+        **usage(job, now, elapsed),
     }
 
 
@@ -158,6 +162,8 @@ def groups_of(record: dict[str, Any]) -> dict[str, Any]:
         return None if None in parts else (cluster, *parts)
 
     size = (record.get("req_cpus"), record.get("time_limit_s"))
+    text = record.get("script")
+    read = None if text is None else read_script(text)
     return {
         "cluster": (cluster,),
         "account": named(account),
@@ -166,6 +172,8 @@ def groups_of(record: dict[str, Any]) -> dict[str, Any]:
         "executable": named(user, record.get("executable")),
         "shape": None if user is None else (cluster, user, size),
         "directory": named(user, None if directory is None else stem(directory)),
+        "script": named(user, None if read is None else read.skeleton),
+        "program": named(None if read is None else read.program),
         "partition": named(record.get("partition")),
         "node": named(None if nodes is None else first_node(nodes)),
     }
@@ -255,6 +263,57 @@ def run(job: Job, elapsed: float | None) -> dict[str, float]:
         elapsed,
         ratio(elapsed, limit),
         limit - elapsed,
+    )
+    return dict(zip(names, values, strict=True))
+
+
+def script(job: Job) -> dict[str, float]:
+    text = job.fields.get("script")
+    names = [name for name, _ in TRAITS]
+    traits = [UNKNOWN] * len(names) if text is None else read_script(text).traits
+    return dict(zip(names, traits, strict=True))
+
+
+def usage(job: Job, now: float, elapsed: float | None) -> dict[str, float]:
+    """What the samples taken before now tell; their sums begin with nothing at the job's start."""
+    names = [feature.name for feature in CATALOGUE if feature.chapter == "usage"]
+    taken = [
+        {name: UNKNOWN if value is None else value for name, value in sample.items()}
+        | {"at": sample["at"].timestamp()}
+        for sample in job.fields.get("samples") or ()
+        if sample["at"].timestamp() < now
+    ]
+    if not elapsed or not taken:
+        return dict.fromkeys(names, UNKNOWN)
+    began, last = now - elapsed, taken[-1]
+    age = last["at"] - began
+    since = next((s for s in reversed(taken) if s["at"] <= last["at"] - age / 3), taken[0])
+    lately = last["at"] - since["at"]
+    cpus = [job.number(name) for name in ("alloc_cpus", "req_cpus") if job.number(name) > 0]
+    power = cpus[0] if cpus else UNKNOWN
+    asked = job.number("req_memory_mb") if job.number("req_memory_mb") > 0 else UNKNOWN
+    sizes = [s["rss_mb"] for s in taken if not math.isnan(s["rss_mb"])]
+    growth = ratio(last["rss_mb"] - since["rss_mb"], lately)
+    moved = {id(s): s["read_mb"] + s["written_mb"] for s in (last, since)}
+    busy = [began]
+    for before, after in pairwise([{"at": began, "cpu_s": 0.0}, *taken]):
+        took = after["at"] - before["at"]
+        if took > 0 and (after["cpu_s"] - before["cpu_s"]) / took >= 0.05:
+            busy.append(after["at"])
+    values = (
+        ratio(last["cpu_s"], age * power),
+        ratio(last["cpu_s"] - since["cpu_s"], lately * power),
+        now - busy[-1],
+        last["rss_mb"],
+        last["rss_mb"] / asked,
+        max(sizes) / asked if sizes else UNKNOWN,
+        growth,
+        (asked - last["rss_mb"]) / growth if growth > 0 else UNKNOWN,
+        ratio(last["read_mb"], age),
+        ratio(last["written_mb"], age),
+        ratio(moved[id(last)] - moved[id(since)], lately),
+        last["processes"],
+        now - last["at"],
     )
     return dict(zip(names, values, strict=True))
 

@@ -14,6 +14,8 @@ from enum import StrEnum
 from premortem.errors import InvalidInput
 from premortem.features import layout as L
 from premortem.features.points import Point
+from premortem.features.scripts import TRAITS
+from premortem.features.usage import USAGE
 from premortem.jobs.fields import BY_NAME, KnownAt
 
 
@@ -135,6 +137,8 @@ _GROUPS: tuple[tuple[str, tuple[str, ...], str, bool], ...] = (
         "of the user's jobs in this directory, numbers aside",
         True,
     ),
+    ("script", ("user", "script"), "of the user's jobs of this script, numbers aside", True),
+    ("program", ("script",), "of the jobs of anybody whose script runs this program", False),
     ("partition", ("partition",), "in the partition", False),
     ("node", ("node_list",), "on the first of the nodes", False),
 )
@@ -203,6 +207,11 @@ def _all() -> Iterable[Feature]:
             yield Feature(
                 f"{label}_{name}", "history", tuple(dict.fromkeys(made_of)), told, personal
             )
+    for name, meaning in TRAITS:
+        yield Feature(name, "script", ("script",), meaning)
+    for name, inputs, meaning in USAGE:
+        made_of = ("start_time", "elapsed_s", *inputs)
+        yield Feature(name, "usage", tuple(dict.fromkeys(made_of)), meaning)
 
 
 def _larger(group: int) -> Iterable[str]:

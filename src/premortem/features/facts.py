@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -14,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from premortem.features import layout as L
+from premortem.features.scripts import Script, read_script
 from premortem.jobs.frame import SCHEMA
 from premortem.jobs.names import name_stem, stem
 from premortem.jobs.outcomes import Cause
@@ -26,9 +28,10 @@ INPUTS: tuple[str, ...] = (
     "partition", "job_name", "executable", "req_nodes", "req_cpus", "req_tasks",
     "req_memory_per_node_mb", "req_memory_per_cpu_mb", "req_memory_mb", "time_limit_s",
     "time_unlimited", "req_gpus", "dependency", "priority", "array_job_id", "alloc_nodes",
-    "alloc_cpus", "node_list", "elapsed_s", "max_rss_mb", "work_dir",
+    "alloc_cpus", "node_list", "elapsed_s", "max_rss_mb", "work_dir", "script",
 )  # fmt: skip
 
+_NO_TRAITS = np.full(L.SCRIPT_WIDTH, np.nan)
 _SEPARATOR = "\x1f"
 # The first node of `n02,n01` is n02, that of `n[02,04]` too.
 _FIRST_NODE = r"^([^,\[]+)(?:\[([0-9]+))?"
@@ -40,10 +43,13 @@ class Facts:
     """Jobs as numbers, one row each, in the order of the frame they came from.
 
     `submitted`, `started` and `ended` are when the replay hears of it, NaN for never. `names` are
-    the groups each job is in, one column a group, null for none.
+    the groups each job is in, one column a group, null for none. `traits` are those of each
+    different script, the first row being that of no script, and `scripts` tells which is whose.
     """
 
     values: Array
+    traits: Array
+    scripts: Array
     names: pl.DataFrame
     submitted: Array
     started: Array
@@ -61,6 +67,8 @@ def facts_of(jobs: pl.DataFrame, *, zone: str) -> Facts:
         pl.lit(None, SCHEMA[name]).alias(name) for name in INPUTS if name not in jobs.columns
     ]
     known = jobs.lazy().with_columns(missing)
+    traits, scripts, told = _scripts(known.select("script").collect().to_series())
+    known = known.with_columns(told[scripts].get_columns())
     started = pl.col("start_time").is_not_null() | pl.col("alloc_cpus").is_not_null()
     begun = pl.coalesce(_seconds("start_time"), _seconds("submit_time"))
     over = pl.col("outcome") != "unfinished"
@@ -87,6 +95,8 @@ def facts_of(jobs: pl.DataFrame, *, zone: str) -> Facts:
     values[:, L.PATH :] = _paths(known.select("work_dir").collect().to_series())
     return Facts(
         values=values,
+        traits=traits,
+        scripts=scripts,
         names=known.select(_names()).collect(),
         submitted=collected["submitted"].to_numpy(),
         started=collected["started"].to_numpy(),
@@ -132,6 +142,27 @@ def _values(started: pl.Expr, zone: str) -> list[pl.Expr]:
     ]
 
 
+def _scripts(texts: pl.Series) -> tuple[Array, Array, pl.DataFrame]:
+    """Each different script's traits; which is whose; and their skeletons and programs."""
+    distinct = texts.drop_nulls().unique(maintain_order=True)
+    read = [read_script(text) for text in distinct]
+    places = np.zeros(len(texts), dtype=np.int64)
+    if read:
+        numbers = range(1, 1 + len(read))
+        found = texts.replace_strict(distinct, numbers, default=0, return_dtype=pl.Int64)
+        places = found.to_numpy()
+    traits = np.full((1 + len(read), L.SCRIPT_WIDTH), np.nan, dtype=np.float32)
+    traits[1:] = np.array([script.traits for script in read]).reshape(-1, L.SCRIPT_WIDTH)
+    told = pl.DataFrame(
+        {
+            "skeleton": [None, *(script.skeleton for script in read)],
+            "program": [None, *(script.program for script in read)],
+        },
+        schema={"skeleton": pl.String, "program": pl.String},
+    )
+    return traits, places, told
+
+
 def _paths(directories: pl.Series) -> Array:
     """The parts of each directory as numbers; each directory is looked at once."""
     found = np.full((len(directories), L.PATH_DEPTH), np.nan)
@@ -169,6 +200,8 @@ def _names() -> list[pl.Expr]:
         L.EXECUTABLE: joined("user", "executable"),
         L.SHAPE: joined("user", *shape),
         L.DIRECTORY: joined("user", name_stem(pl.col("work_dir"))),
+        L.SCRIPT: joined("user", "skeleton"),
+        L.PROGRAM: joined("program"),
         L.PARTITION: joined("partition"),
         L.NODE: joined(_first_node()),
     }
@@ -219,6 +252,17 @@ def facts_of_one(job: Mapping[str, Any], *, zone: str) -> tuple[Array, list[str 
     return np.array(row), _names_of_one(job)
 
 
+def traits_of_one(job: Mapping[str, Any]) -> Array:
+    """The traits of a single job's script."""
+    script = job.get("script")
+    return _NO_TRAITS if script is None else np.array(_read(script).traits)
+
+
+@lru_cache(maxsize=4096)
+def _read(text: str) -> Script:
+    return read_script(text)
+
+
 def has_started(job: Mapping[str, Any]) -> bool:
     """Whether a job has started, with or without a known time of it."""
     return job.get("start_time") is not None or job.get("alloc_cpus") is not None
@@ -232,6 +276,7 @@ def _names_of_one(job: Mapping[str, Any]) -> list[str | None]:
         return None if None in known else _SEPARATOR.join(map(str, known))
 
     name, directory, nodes = told("job_name"), told("work_dir"), told("node_list")
+    script = None if told("script") is None else _read(told("script"))
     first_node = re.match(_FIRST_NODE, nodes) if nodes else None
     account = told("account") if told("account") is not None else told("group")
     sizes = ["" if told(n) is None else str(told(n)) for n in ("req_cpus", "time_limit_s")]
@@ -243,6 +288,8 @@ def _names_of_one(job: Mapping[str, Any]) -> list[str | None]:
         L.EXECUTABLE: joined(told("user"), told("executable")),
         L.SHAPE: joined(told("user"), *sizes),
         L.DIRECTORY: joined(told("user"), None if directory is None else stem(directory)),
+        L.SCRIPT: joined(told("user"), script.skeleton if script else None),
+        L.PROGRAM: joined(script.program if script else None),
         L.PARTITION: joined(told("partition")),
         L.NODE: joined(first_node[1] + (first_node[2] or "") if first_node else None),
     }

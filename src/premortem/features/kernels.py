@@ -32,7 +32,7 @@ def _compiled(sources: int) -> Any:
         jobs: Array,
         times: Array,
         out: Array,
-        elapsed: float,
+        elapsed: Array,
         groups: Array,
         facts: Array,
         kept: Array,
@@ -45,8 +45,8 @@ def _compiled(sources: int) -> Any:
 
         A row asked for is made in `row`, and what `columns` names of it written where `out` says.
 
-        An action is an event of a job, or a request for its row at a moment; `elapsed` is how long
-        the jobs have run by their rows' moments, NaN before their start. `groups` are each job's
+        An action is an event of a job, or a request for its row at a moment; `elapsed` is for each
+        row how long the job has run by its moment, NaN before its start. `groups` are each job's
         places in `memory`, -1 for none. `kept` holds what was seen at each job's own submission.
         """
         if sources < 0:  # Never, but named here it is closed over.
@@ -55,7 +55,8 @@ def _compiled(sources: int) -> Any:
             job = jobs[i]
             kind = kinds[i]
             if kind == ROW:
-                write_row(times[i], elapsed, groups[job], facts[job], kept[job], memory, row)
+                so_far = elapsed[out[i]]
+                write_row(times[i], so_far, groups[job], facts[job], kept[job], memory, row)
                 for k in range(len(columns)):
                     rows[out[i], k] = row[columns[k]]
             elif kind == SUBMIT:

@@ -18,9 +18,11 @@ PATH_DEPTH = 8
 FACTS = PATH + PATH_DEPTH
 
 # Groups a job belongs to; a group's rate is shrunk toward its parent's.
-CLUSTER, ACCOUNT, USER, NAME, EXECUTABLE, SHAPE, DIRECTORY, PARTITION, NODE = range(9)
-GROUPS = 9
-PARENTS = (-1, CLUSTER, ACCOUNT, USER, USER, USER, USER, CLUSTER, CLUSTER)
+(
+    CLUSTER, ACCOUNT, USER, NAME, EXECUTABLE, SHAPE, DIRECTORY, SCRIPT, PROGRAM, PARTITION, NODE,
+) = range(11)  # fmt: skip
+GROUPS = 11
+PARENTS = (-1, CLUSTER, ACCOUNT, USER, USER, USER, USER, USER, CLUSTER, CLUSTER, CLUSTER)
 
 # The groups in which a request is compared with the one before it, and what is compared.
 LOOKED_BACK = (USER, NAME, EXECUTABLE, SHAPE)
@@ -45,4 +47,9 @@ LOOK_AT = 21
 STARTED_AT = LOOK_AT + KEPT
 GROUPS_AT = STARTED_AT + 7
 GROUP_WIDTH = 24
-ROW_WIDTH = GROUPS_AT + GROUPS * GROUP_WIDTH
+# From here on the kernels write nothing: what needs no history is added to their rows.
+SCRIPT_AT = GROUPS_AT + GROUPS * GROUP_WIDTH
+SCRIPT_WIDTH = 18
+USAGE_AT = SCRIPT_AT + SCRIPT_WIDTH
+USAGE_WIDTH = 13
+ROW_WIDTH = USAGE_AT + USAGE_WIDTH

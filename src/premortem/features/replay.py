@@ -22,8 +22,9 @@ import polars as pl
 
 from premortem.errors import InvalidInput, NotFound
 from premortem.features import kernels, layout, memory
-from premortem.features.facts import Array, Facts, facts_of, facts_of_one
+from premortem.features.facts import Array, Facts, facts_of, facts_of_one, traits_of_one
 from premortem.features.points import Point
+from premortem.features.usage import usage_of, usage_of_one
 
 EventKind = Literal["submit", "start", "end"]
 _KINDS: dict[str, int] = {
@@ -88,11 +89,14 @@ class Replay:
         *,
         only: Array | None = None,
         columns: Sequence[int] | None = None,
+        as_of: Array | None = None,
     ) -> Rows:
         """Play all these labelled jobs from the beginning, and give their rows at the point.
 
         With `only`, a truth value for each job, the others are played without a row of their own.
         With `columns`, places in the catalogue, the rows have no others: less memory to fill.
+        With `as_of`, seconds since 1970 for each job or NaN, those still running that are past the
+        point then have a row as of then.
         What was played or observed before is forgotten: a log must not become its own past. The
         state is then that after the last of their events, for live use to go on from.
         """
@@ -100,15 +104,20 @@ class Replay:
         facts = facts_of(jobs, zone=self.zone)
         groups = self._groups(facts.names)
         moments = _moments(facts, point)
+        if as_of is not None and _is_running(point):
+            runs = np.isnan(facts.ended) & (moments < np.floor(as_of))
+            moments = np.where(runs, np.floor(as_of), moments)
         asked = np.flatnonzero(~np.isnan(moments) & (True if only is None else only))
         kinds, who, when, out = _actions(facts, asked, moments)
         wanted = _ALL if columns is None else np.array(columns, dtype=np.int64)
         rows = np.empty((len(asked), len(wanted)), dtype=np.float32)
         kept = np.full((len(facts.values), layout.KEPT), np.nan, dtype=np.float32)
+        elapsed = _elapsed(point, moments[asked] - facts.started[asked])
         kernels.run(
-            kinds, who, when, out, _elapsed(point), groups, facts.values, kept, self._memory,
+            kinds, who, when, out, elapsed, groups, facts.values, kept, self._memory,
             _blank_row(), wanted, rows,
         )  # fmt: skip
+        _add_own(rows, wanted, jobs, facts, asked, moments[asked], elapsed)
         for job in np.flatnonzero(np.isnan(facts.ended)):
             self._kept[_key(jobs.row(int(job), named=True))] = kept[job].copy()
         return Rows(rows, asked, moments[asked])
@@ -124,7 +133,7 @@ class Replay:
         self._waiting.append(_Event(max(earliest), _KINDS[kind], _key(job), groups, facts))
 
     def row(self, job: Mapping[str, Any], point: Point, at: datetime) -> Array:
-        """The job's row at a point, `at` being the moment of it."""
+        """The job's row at a point, `at` being the moment of it, or a later one of its run."""
         now = _second(at)
         self._catch_up(now)
         facts, names = facts_of_one(job, zone=self.zone)
@@ -134,7 +143,11 @@ class Replay:
         )
         kept = self._kept.get(_key(job), _NOTHING_KEPT).copy()
         row = _blank_row()
-        self._run(kernels.ROW, now, _elapsed(point), groups, facts, kept, row)
+        elapsed = _elapsed(point, np.array([now - _began(job)]))
+        self._run(kernels.ROW, now, elapsed, groups, facts, kept, row)
+        row[_SCRIPT] = traits_of_one(job)
+        if _is_running(point):
+            row[_USAGE] = usage_of_one(job, facts, now, elapsed[0])
         return row
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -194,7 +207,7 @@ class Replay:
         row = _blank_row()
         for event in due:
             kept = self._kept.setdefault(event.key, _NOTHING_KEPT.copy())
-            self._run(event.kind, event.at, np.nan, event.groups, event.facts, kept, row)
+            self._run(event.kind, event.at, _NOT_RUNNING, event.groups, event.facts, kept, row)
             if event.kind == kernels.END:
                 del self._kept[event.key]
 
@@ -202,7 +215,7 @@ class Replay:
         self,
         kind: int,
         at: float,
-        elapsed: float,
+        elapsed: Array,
         groups: Array,
         facts: Array,
         kept: Array,
@@ -251,7 +264,37 @@ class Replay:
 
 _FIRST = np.array([0])
 _ALL, _NONE = np.arange(layout.ROW_WIDTH), np.arange(0)
+_NOT_RUNNING = np.array([np.nan])
 _NOTHING_KEPT = np.full(layout.KEPT, np.nan, dtype=np.float32)
+
+
+_SCRIPT = slice(layout.SCRIPT_AT, layout.SCRIPT_AT + layout.SCRIPT_WIDTH)
+_USAGE = slice(layout.USAGE_AT, layout.USAGE_AT + layout.USAGE_WIDTH)
+
+
+def _is_running(point: Point) -> bool:
+    return point.after_start_s is not None and point.after_start_s > 0
+
+
+def _add_own(
+    rows: Array,
+    wanted: Array,
+    jobs: pl.DataFrame,
+    facts: Facts,
+    asked: Array,
+    moments: Array,
+    elapsed: Array,
+) -> None:
+    """Add what needs no history: traits of scripts, and samples taken by then."""
+    usage = None
+    if any(elapsed > 0) and any(wanted >= layout.USAGE_AT):
+        usage = usage_of(jobs[asked], facts.values[asked], moments, elapsed)
+    traits = facts.traits[facts.scripts[asked]]
+    for column, place in enumerate(wanted):
+        if place >= layout.USAGE_AT:
+            rows[:, column] = np.nan if usage is None else usage[:, place - layout.USAGE_AT]
+        elif place >= layout.SCRIPT_AT:
+            rows[:, column] = traits[:, place - layout.SCRIPT_AT]
 
 
 def _blank_row() -> Array:
@@ -274,8 +317,15 @@ def _stacked(rows: list[Array], width: int) -> Array:
     return np.stack(rows) if rows else np.empty((0, width))
 
 
-def _elapsed(point: Point) -> float:
-    return np.nan if point.after_start_s is None else point.after_start_s
+def _elapsed(point: Point, ran: Array) -> Array:
+    """How long jobs have run at their moments of a point; NaN before their start."""
+    return ran if point.after_start_s is not None else np.full(len(ran), np.nan)
+
+
+def _began(job: Mapping[str, Any]) -> float:
+    """When the replay takes a job to have started: not before its submission."""
+    submitted, started = job["submit_time"], job.get("start_time")
+    return max(_second(started), _second(submitted)) if started else _second(submitted)
 
 
 def _second(at: datetime) -> float:

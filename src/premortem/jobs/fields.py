@@ -116,6 +116,7 @@ FIELDS: tuple[Field, ...] = (
     Field("executable", _TEXT, _SUBMIT, _REQUEST, "Program or script the job runs, as the source identifies it."),
     Field("work_dir", _TEXT, _SUBMIT, _REQUEST, "Directory the job was submitted from."),
     Field("submit_line", _TEXT, _SUBMIT, _REQUEST, "Command line of the submission."),
+    Field("script", _TEXT, _SUBMIT, _REQUEST, "The batch script, secrets taken out."),
     Field("req_nodes", _INT, _SUBMIT, _REQUEST, "Nodes asked for.", **_COUNT),
     Field("req_cpus", _INT, _SUBMIT, _REQUEST, "CPUs (or processors) asked for.", **_COUNT),
     Field("req_tasks", _INT, _SUBMIT, _REQUEST, "Tasks asked for.", **_COUNT),

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from premortem.errors import Conflict, InvalidInput, NotFound, Unavailable
 from premortem.lab import cgroups, records
@@ -22,7 +23,11 @@ from premortem.lab.releases import release_named
 from premortem.lab.roots import default_cache, ready_root
 from premortem.lab.starting import start_all
 from premortem.lab.status import Status, look, not_running
+from premortem.lab.usage import sampler_of
 from premortem.lab.worlds import World, make_world
+
+if TYPE_CHECKING:
+    from premortem.sources.usage import NodeSampler
 
 
 def _silently(text: str) -> None:
@@ -155,6 +160,10 @@ class Lab:
         """A token with which slurmrestd takes a caller for that user."""
         done = self.run("scontrol", "token", f"username={user}", f"lifespan={lifespan_s}")
         return done.stdout.strip().removeprefix("SLURM_JWT=")
+
+    def sampler(self) -> NodeSampler:
+        """Sees what its jobs use, of this start; keep one, and ask it again and again."""
+        return sampler_of(self.world, self.record.plan.cluster)
 
     @property
     def rest_url(self) -> str:

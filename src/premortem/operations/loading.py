@@ -93,6 +93,7 @@ def _store_batches(
         for batch in batches:
             with _from_store():
                 appended = store.append(batch.jobs) if batch.jobs.height else Appended()
+                store.add_samples(batch.samples)
                 store.set_aside(name, batch.rejects)
             report.read += batch.read
             report.rejected += batch.rejects.height

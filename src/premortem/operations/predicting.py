@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
 import polars as pl
 
-from premortem.errors import NotFound
+from premortem.errors import InvalidInput, NotFound
 from premortem.features.points import Point
 from premortem.jobs.fields import KEY
+from premortem.jobs.samples import with_samples
+from premortem.jobs.sightings import fold
 from premortem.jobs.states import STATES, Progress
+from premortem.operations.collecting import Cluster, Sampler, sampled
 from premortem.operations.lookup import find_job
-from premortem.operations.training import history
+from premortem.operations.training import HISTORY, history
 from premortem.prediction.model import Model
 from premortem.prediction.predict import Prediction, policy_of, predict
 from premortem.stores.port import Store
+
+_UNFINISHED = [state for state, progress in STATES.items() if progress is not Progress.ENDED]
 
 
 def predict_jobs(
@@ -35,6 +41,59 @@ def predict_jobs(
     found = [find_job(store, name, policy, cluster=cluster) for name in names]
     keys = pl.concat([_newest(jobs) for jobs in found]).select(KEY)
     return _predict(history(store), model, keys, point, most_reasons, voice, now)
+
+
+def predict_live(
+    store: Store,
+    model: Model,
+    cluster: Cluster,
+    names: Sequence[str],
+    *,
+    sampler: Sampler | None = None,
+    point: Point | None = None,
+    most_reasons: int = 3,
+    voice: Literal["your", "their"] = "your",
+) -> list[Prediction]:
+    """Predictions for jobs that wait or run now, as Slurm itself tells of them.
+
+    The store has the history that they are judged by, and is not written to.
+    """
+    told = pl.concat([_live(cluster, name) for name in names], how="diagonal")
+    numbers = told["job_id"].to_list()
+    scripts = cluster.scripts(numbers)
+    told = told.with_columns(
+        script=pl.Series([scripts.get(number) for number in numbers], dtype=pl.String)
+    )
+    known = store.jobs(columns=list(HISTORY))
+    told = told.select(name for name in HISTORY if name in told.columns)
+    jobs = fold(pl.concat([known, told], how="diagonal")).sort("submit_time", "job_id", "cluster")
+    running = told.filter(pl.col("state") == "RUNNING").select(KEY).rows()
+    samples = [store.samples(numbers)]
+    if sampler is not None and running:
+        samples.append(sampled(sampler, running))
+    jobs = with_samples(jobs, pl.concat(samples))
+    now = datetime.now(UTC)
+    return _predict(jobs, model, told.select(KEY), point, most_reasons, voice, now)
+
+
+def _live(cluster: Cluster, name: str) -> pl.DataFrame:
+    """A job that waits or runs, as slurmctld tells; else an error that tells what became of it."""
+    parts = re.fullmatch(r"(\d{1,10})(?:_(\d{1,9}))?", name)
+    if parts is None:
+        raise InvalidInput(f"'{name}' is not a job number; expected one such as 436277 or 436277_4")
+    number, task = int(parts[1]), parts[2]
+    found = cluster.controlled(number).jobs
+    if found.is_empty():
+        found = cluster.by_id([number]).jobs
+    if task is not None and found.height:
+        found = found.filter(pl.col("array_task_id") == int(task))
+    if found.is_empty():
+        raise NotFound(f"Slurm knows no job {name}")
+    live = found.filter(pl.col("state").is_in(_UNFINISHED))
+    if live.is_empty():
+        state = found.sort("submit_time")["state"][-1]
+        raise InvalidInput(f"job {name} is over ({state}): only what waits or runs is predicted")
+    return live
 
 
 def predict_pending(

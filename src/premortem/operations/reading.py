@@ -11,6 +11,7 @@ import polars as pl
 
 from premortem.errors import PremortemError, Unavailable
 from premortem.jobs.frame import SCHEMA
+from premortem.jobs.samples import no_samples, with_samples
 from premortem.jobs.sightings import fold
 from premortem.sources.detection import ReadOptions, source_for
 from premortem.sources.files import InputFile
@@ -19,7 +20,7 @@ from premortem.sources.port import Context
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """A log's jobs by time of submission, each once, with every field.
+    """A log's jobs by time of submission, each once, with every field and their samples.
 
     `rejected` counts the records that were set aside, `sha256` is that of the file as it is, None
     for standard input. `problem` is why reading ended early.
@@ -45,6 +46,7 @@ def read_log(
     Where reading fails midway, what came before is kept, and the problem told.
     """
     frames = [pl.DataFrame(schema=SCHEMA)]
+    samples = [no_samples()]
     rejected = 0
     problem: PremortemError | None = None
     with InputFile(path) as file:
@@ -52,6 +54,7 @@ def read_log(
         try:
             for batch in source.batches():
                 frames.append(batch.jobs)
+                samples.append(batch.samples)
                 rejected += batch.rejects.height
                 progress(batch.position, file.size)
         except PremortemError as error:
@@ -59,6 +62,7 @@ def read_log(
                 raise
             problem = error
     jobs = fold(pl.concat(frames, how="diagonal")).sort("submit_time", "job_id", "cluster")
+    jobs = with_samples(jobs, pl.concat(samples))
     name = "standard input" if path == "-" else Path(path).name
     return Log(name, jobs, rejected, _digest(path), source.notes, problem)
 

@@ -19,6 +19,7 @@ from premortem.features.facts import INPUTS
 from premortem.features.replay import Replay
 from premortem.jobs.fields import KEY
 from premortem.jobs.labels import LABEL_INPUTS
+from premortem.jobs.samples import with_samples
 from premortem.prediction.model import Model
 from premortem.registry.disk import disk_errors_told
 from premortem.registry.port import Overtaken, Registry, Version
@@ -28,6 +29,8 @@ from premortem.training.train import Judged, Options, Training
 
 CHAMPION, CHALLENGER = "champion", "challenger"
 REPORT = "report.json"
+# The fields that training and prediction read.
+HISTORY = tuple(dict.fromkeys((*KEY, *INPUTS, *LABEL_INPUTS, "seen_at")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +46,10 @@ def history(
     store: Store, *, since: datetime | None = None, until: datetime | None = None
 ) -> pl.DataFrame:
     """The jobs of the store with the fields that training and prediction read."""
-    columns = list(dict.fromkeys((*KEY, *INPUTS, *LABEL_INPUTS)))
-    jobs = store.jobs(JobQuery(since=since, until=until), columns)
+    jobs = store.jobs(JobQuery(since=since, until=until), list(HISTORY))
     if jobs.is_empty():
         raise InvalidInput("the store has no jobs: 'premortem load' brings some")
-    return jobs
+    return with_samples(jobs, store.samples())
 
 
 def register(

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from premortem.features.scripts import read_script
 from premortem.jobs.names import stem
 
 Voice = Literal["your", "their"]
@@ -25,10 +26,12 @@ _WHICH: Mapping[str, tuple[str, str, str]] = {
     "name": ("job_name", "named", "of this name"),
     "executable": ("executable", "running", "of this executable"),
     "directory": ("work_dir", "in", "in this directory"),
+    "script": ("", "", "of this script, numbers aside"),
+    "program": ("program", "whose script runs", "whose script runs the same program"),
     "partition": ("partition", "in partition", "in this partition"),
     "node": ("node_list", "on node", "on its first node"),
 }
-_NOT_OF_ONE_USER = ("cluster", "account", "partition", "node")
+_NOT_OF_ONE_USER = ("cluster", "account", "program", "partition", "node")
 _NUMBERS_ASIDE = ("name", "directory")
 _PATHS = ("executable", "directory")
 
@@ -176,6 +179,8 @@ def _which(group: str, job: Mapping[str, Any]) -> str:
     """What the jobs of a group have in common, by its name if that is known."""
     field, words, otherwise = _WHICH[group]
     told = job.get(field)
+    if group == "program" and job.get("script") is not None:
+        told = read_script(job["script"]).program
     if group == "account" and told is None:
         told = job.get("group")
     if group == "node" and {",", "["} & set(str(told)):

@@ -14,6 +14,7 @@ from premortem.errors import InvalidInput
 from premortem.features.catalogue import CATALOGUE
 from premortem.features.points import START, SUBMIT, Point
 from premortem.features.replay import Replay
+from premortem.jobs.fields import Kind
 from premortem.jobs.labels import LabelPolicy
 from premortem.jobs.states import STATES, Progress
 from premortem.models.port import Array
@@ -94,8 +95,8 @@ def predict(
     """Predictions for the wanted jobs of a history, in its order.
 
     `history` is every job the site knows of, the wanted ones included; `wanted` a truth value for
-    each. Without a `point`, each job gets the latest it has reached by `now`. Jobs that never
-    reach the point have no prediction.
+    each. Without a `point`, each job gets the latest it has reached by `now`, and one that runs is
+    judged as of when it was last seen running. Jobs that never reach the point have no prediction.
     """
     labelled = policy_of(model).label(history)
     places = np.flatnonzero(wanted)
@@ -105,13 +106,21 @@ def predict(
     for one in dict.fromkeys(points.values()):
         only = np.zeros(labelled.height, dtype=bool)
         only[[place for place, its in points.items() if its == one]] = True
-        rows = Replay(model.zone).rows(labelled, one, only=only)
+        as_of = _last_seen(labelled, now) if point is None else None
+        rows = Replay(model.zone).rows(labelled, one, only=only, as_of=as_of)
         told = predictions(
             model.at(one), rows.values, [records[int(place)] for place in rows.jobs],
             most_reasons=most_reasons, voice=voice,
         )  # fmt: skip
         found |= dict(zip(map(int, rows.jobs), told, strict=True))
     return [found[place] for place in map(int, places) if place in found]
+
+
+def _last_seen(jobs: pl.DataFrame, now: datetime) -> Array | None:
+    if "seen_at" not in jobs.columns:
+        return None
+    seen = jobs.select(pl.min_horizontal("seen_at", pl.lit(now).cast(Kind.TIME.dtype)))
+    return seen.to_series().dt.epoch("s").cast(pl.Float64).fill_null(np.nan).to_numpy()
 
 
 def predictions(

@@ -20,7 +20,8 @@ from premortem.prediction.wording import sentence
 
 # The groups a job is in, in the order of the layout.
 GROUPS = (
-    "cluster", "account", "user", "name", "executable", "shape", "directory", "partition", "node",
+    "cluster", "account", "user", "name", "executable", "shape", "directory", "script", "program",
+    "partition", "node",
 )  # fmt: skip
 _NAMES = [feature.name for feature in CATALOGUE]
 # What is larger is no number of anything in a job.
@@ -109,6 +110,10 @@ def topic_of(feature: Feature) -> str:
         return f"request.{_first(_REQUEST, feature.name, 'size')}"
     if feature.chapter == "run":
         return _first({"progress": ("elapsed", "limit")}, feature.name, "start")
+    if feature.chapter == "script":
+        return f"script.{_first(_SCRIPT, feature.name, 'shape')}"
+    if feature.chapter == "usage":
+        return f"usage.{_first(_USAGE, feature.name, 'memory')}"
     group, _, statistic = feature.name.partition("_")
     if group not in GROUPS:
         return feature.chapter
@@ -124,6 +129,15 @@ _REQUEST: _Words = {
     "gpus": ("gpu",),
     "array": ("array", "depends", "priority"),
     "limit": ("limit", "time"),
+}
+_SCRIPT: _Words = {
+    "care": ("stops", "minds", "checks", "exits"),
+    "unbalanced": ("unbalanced",),
+}
+_USAGE: _Words = {
+    "cpu": ("cpu", "idle"),
+    "data": ("read", "written", "data"),
+    "processes": ("processes", "sample"),
 }
 _COMPARISON: _Words = {
     "activity": ("since",),

@@ -8,6 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from premortem.prediction.history_wording import history, outcomes, seen
+from premortem.prediction.own_wording import (
+    script_care,
+    script_shape,
+    script_unbalanced,
+    usage_cpu,
+    usage_data,
+    usage_memory,
+    usage_processes,
+)
 from premortem.prediction.phrases import Told, duration, many, memory, percent
 
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -151,4 +160,11 @@ _OF_THE_JOB: Mapping[str, tuple[Callable[[Told], str | None], str]] = {
     "directory.likeness": (_likeness, "whether its directory is a new one is not known"),
     "start": (_start, "how it started is not known"),
     "progress": (_progress, "how long it has run is not known"),
+    "script.care": (script_care, "its script is not known"),
+    "script.shape": (script_shape, "its script is not known"),
+    "script.unbalanced": (script_unbalanced, "its script is not known"),
+    "usage.cpu": (usage_cpu, "how busy it is is not known"),
+    "usage.memory": (usage_memory, "how much memory it uses is not known"),
+    "usage.data": (usage_data, "how much it reads and writes is not known"),
+    "usage.processes": (usage_processes, "how many processes it has is not known"),
 }

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from premortem.errors import InvalidInput
+from premortem.sources.exported import ExportedSource, is_exported
 from premortem.sources.files import InputFile
 from premortem.sources.formats import Format, SwfStatus
 from premortem.sources.mapping import load_mapping, preset_for, preset_names
@@ -38,6 +39,8 @@ def source_for(file: InputFile, wanted: ReadOptions, context: Context) -> Source
             return SacctSource(file, context, wanted.columns, wanted.delimiter or "|")
         case Format.SLURM_JSON:
             return SlurmJsonSource(file, context)
+        case Format.TABLE if not wanted.mapping and is_exported(column_names(file)):
+            return ExportedSource(file, context)
         case _:
             return TableSource(file, context, load_mapping(_mapping_for(file, wanted)))
 

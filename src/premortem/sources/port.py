@@ -12,6 +12,7 @@ import polars as pl
 from premortem.jobs.checks import faults
 from premortem.jobs.fields import Kind
 from premortem.jobs.frame import SCHEMA, conform
+from premortem.jobs.samples import no_samples
 
 # A reject keeps this much of the offending text: enough to recognise it, not enough to hurt.
 EXCERPT = 500
@@ -27,6 +28,7 @@ REJECT_SCHEMA: dict[str, pl.DataType] = {
 class Batch:
     """Some records of a source: the good ones, and the bad ones with place, reason and excerpt.
 
+    `samples` are those of running jobs that came along, see `jobs.samples`.
     `line` is the line of a text, or the number of the record where a format has no lines.
     `position` tells how many bytes of the file have been consumed so far, for progress bars.
     """
@@ -34,6 +36,7 @@ class Batch:
     jobs: pl.DataFrame
     rejects: pl.DataFrame
     position: int = 0
+    samples: pl.DataFrame = field(default_factory=no_samples)
 
     @property
     def read(self) -> int:

@@ -60,11 +60,23 @@ class Store(Protocol):
     ) -> pl.DataFrame:
         """The jobs wanted, ordered by submission; only the named columns are read."""
 
+    def add_samples(self, samples: pl.DataFrame) -> int:
+        """Keep samples of running jobs, see `jobs.samples`; returns how many were new."""
+
+    def samples(self, job_ids: Sequence[int] = ()) -> pl.DataFrame:
+        """The samples of the jobs of these numbers, or of all, by cluster, job and time."""
+
     def set_aside(self, source: str, rejects: pl.DataFrame, *, afresh: bool = False) -> None:
         """Keep bad records of a source; `afresh` first forgets those it gave before."""
 
     def rejects(self, source: str | None = None) -> pl.DataFrame:
         """Bad records set aside: source, line, reason, text, seen_at; by source and line."""
+
+    def note(self, name: str) -> str | None:
+        """What was noted under a name, if anything."""
+
+    def set_note(self, name: str, text: str) -> None:
+        """Note something under a name, in place of what was there."""
 
     def close(self) -> None:
         """Release the store; using it afterwards is an error."""

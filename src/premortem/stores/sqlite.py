@@ -7,6 +7,7 @@ object is made for any value.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import threading
@@ -23,12 +24,15 @@ from adbc_driver_sqlite import dbapi
 from premortem.errors import Conflict, InvalidInput, NotFound, PremortemError, Unavailable
 from premortem.jobs.fields import BY_NAME, KEY, Kind
 from premortem.jobs.frame import SCHEMA, conform, require_fields
+from premortem.jobs.samples import SAMPLE_SCHEMA, conform_samples, no_samples
 from premortem.jobs.sightings import differ, fold, tells_more, with_verdict
 from premortem.stores import sqlite_schema as schema
 from premortem.stores.port import Appended, JobQuery
 
 _ORDER = ("cluster", "submit_time", "job_id")
 _READ_ROWS = 65_536
+# The schema from which on there are tables of samples and notes.
+_SAMPLES_SINCE = 2
 _REJECT_COLUMNS = ("source", "line", "reason", "text", "seen_at")
 
 
@@ -59,8 +63,11 @@ class SqliteStore:
         """Keep each job; see the port."""
         if jobs.is_empty():
             return Appended()
-        sighted = _without_empty_columns(fold(conform(jobs)))
+        sighted, scripts = _scripts_apart(_without_empty_columns(conform(jobs)))
+        sighted = fold(sighted)
         with self._transaction():
+            if not scripts.is_empty():
+                self._execute_many("INSERT OR IGNORE INTO script VALUES (?, ?)", scripts)
             new = self._insert(sighted)
             changed = 0 if new == sighted.height else self._merge(sighted)
         return Appended(new, changed, jobs.height - new - changed)
@@ -80,8 +87,37 @@ class SqliteStore:
             f"ORDER BY submit_time DESC, job_id DESC LIMIT {query.limit:d}" if query.limit else ""
         )
         ordered = list(dict.fromkeys([*wanted, *_ORDER]))
-        frame = self._select(ordered, f"FROM job WHERE {where} {last}", values)
+        chosen = f"FROM job WHERE {where} {last}"
+        frame = self._select(ordered, chosen, values)
+        if "script" in wanted and self._has_scripts(frame):
+            frame = self._with_scripts(frame, chosen, values)
         return _in_order(frame, newest_first=bool(query.limit)).select(wanted)
+
+    def add_samples(self, samples: pl.DataFrame) -> int:
+        """Keep samples of running jobs; see the port."""
+        if samples.is_empty():
+            return 0
+        rows = conform_samples(samples).with_columns(pl.col("at").dt.epoch("ms"))
+        marks = ", ".join("?" * rows.width)
+        with self._transaction():
+            before = self._total_changes()
+            self._execute_many(f"INSERT OR IGNORE INTO sample VALUES ({marks})", rows)
+            return self._total_changes() - before
+
+    def samples(self, job_ids: Sequence[int] = ()) -> pl.DataFrame:
+        """The samples of these jobs, or of all; see the port."""
+        if self._version < _SAMPLES_SINCE:
+            return no_samples()
+        names = ", ".join(SAMPLE_SCHEMA)
+        where = f"WHERE job_id IN ({', '.join('?' * len(job_ids))})" if job_ids else ""
+        typed = "'' AS cluster, 0 AS job_id, 0 AS at, 0.0 AS cpu_s, 0.0 AS rss_mb, 0.0 AS read_mb, "
+        typed += "0.0 AS written_mb, 0 AS processes"
+        frame = self._query(
+            f"SELECT {typed} UNION ALL SELECT * FROM "
+            f"(SELECT {names} FROM sample {where} ORDER BY cluster, job_id, at)",
+            list(job_ids),
+        ).slice(1)
+        return conform_samples(frame.with_columns(_as_time(pl.col("at"), per_second=1000)))
 
     def set_aside(self, source: str, rejects: pl.DataFrame, *, afresh: bool = False) -> None:
         """Keep bad records of a source; see the port."""
@@ -109,6 +145,19 @@ class SqliteStore:
             f"SELECT {sample} UNION ALL SELECT {names} FROM reject {where}", values
         ).slice(1)
         return frame.with_columns(_as_time(pl.col("seen_at"))).sort("source", "line")
+
+    def note(self, name: str) -> str | None:
+        """What was noted under a name; see the port."""
+        if self._version < _SAMPLES_SINCE:
+            return None
+        found = self._query(
+            "SELECT '' AS text UNION ALL SELECT text FROM note WHERE name = ?", [name]
+        ).slice(1)
+        return None if found.is_empty() else str(found.item())
+
+    def set_note(self, name: str, text: str) -> None:
+        """Note something under a name; see the port."""
+        self._execute("INSERT OR REPLACE INTO note VALUES (?, ?)", [name, text])
 
     def close(self) -> None:
         """Release the file."""
@@ -152,6 +201,19 @@ class SqliteStore:
             sighted.columns, "FROM sighted CROSS JOIN job USING (cluster, submit_time, job_id)"
         )
 
+    def _has_scripts(self, jobs: pl.DataFrame) -> bool:
+        return jobs["script"].null_count() < jobs.height
+
+    def _with_scripts(self, jobs: pl.DataFrame, chosen: str, values: Sequence[Any]) -> pl.DataFrame:
+        """The jobs with the texts of their scripts; each text is read once."""
+        wanted = f"SELECT script {chosen}"
+        texts = self._query(
+            "SELECT '' AS script, '' AS text UNION ALL "
+            f"SELECT digest, text FROM script WHERE digest IN ({wanted})", values
+        )  # fmt: skip
+        found = jobs.join(texts, on="script", how="left", maintain_order="left")
+        return found.with_columns(script="text").drop("text")
+
     def _select(
         self, columns: Sequence[str], rest: str, values: Sequence[Any] = ()
     ) -> pl.DataFrame:
@@ -170,7 +232,7 @@ class SqliteStore:
 
     def _prepared(self) -> set[str]:
         """Bring the file to the present schema, or refuse it; returns the columns there are."""
-        version = self._query("PRAGMA user_version").item()
+        version = self._version
         if version > schema.VERSION:
             raise Conflict(
                 f"{self.path} was written by a newer premortem (schema {version}, this one knows "
@@ -187,7 +249,7 @@ class SqliteStore:
 
     def _migrate(self) -> None:
         """Inside a transaction: another process may have done it while this one waited."""
-        version = self._query("PRAGMA user_version").item()
+        version = self._version
         if version == 0 and self._tables():
             raise InvalidInput(f"{self.path} is not a premortem store")
         for statements in schema.MIGRATIONS[version:]:
@@ -196,6 +258,10 @@ class SqliteStore:
         for name in sorted(set(SCHEMA) - self._present_columns()):
             self._execute(f"ALTER TABLE job ADD COLUMN {schema.column(name)}")
         self._execute(f"PRAGMA user_version = {schema.VERSION}")
+
+    @property
+    def _version(self) -> int:
+        return int(self._query("PRAGMA user_version").item())
 
     def _tables(self) -> int:
         return int(self._query("SELECT count(*) AS n FROM sqlite_schema").item())
@@ -323,6 +389,19 @@ def _without_empty_columns(jobs: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def _scripts_apart(jobs: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The jobs with digests in the place of scripts, and the texts by digest."""
+    if "script" not in jobs.columns:
+        return jobs, pl.DataFrame()
+    texts = jobs.select(text="script").drop_nulls().unique()
+    digests = [hashlib.sha256(text.encode()).hexdigest()[:32] for text in texts["text"]]
+    texts = texts.select(digest=pl.Series(digests, dtype=pl.String), text="text")
+    digest = pl.col("script").replace_strict(
+        texts["text"], texts["digest"], default=None, return_dtype=pl.String
+    )
+    return jobs.with_columns(script=digest), texts
+
+
 def _encoded(jobs: pl.DataFrame) -> pl.DataFrame:
     """Times as whole seconds since 1970 and flags as 0 or 1."""
     return jobs.with_columns(
@@ -335,8 +414,8 @@ def _decoded(name: str, kind: Kind) -> pl.Expr:
     return _as_time(pl.col(name)) if kind is Kind.TIME else pl.col(name).cast(kind.dtype)
 
 
-def _as_time(seconds: pl.Expr) -> pl.Expr:
-    return (seconds * 1_000_000).cast(Kind.TIME.dtype)
+def _as_time(count: pl.Expr, per_second: int = 1) -> pl.Expr:
+    return (count * (1_000_000 // per_second)).cast(Kind.TIME.dtype)
 
 
 def _quoted(name: str) -> str:

@@ -47,6 +47,18 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         ) WITHOUT ROWID
         """,
     ),
+    (
+        # Most jobs run a script that ran before: `job.script` holds its digest.
+        "CREATE TABLE script (digest TEXT PRIMARY KEY, text TEXT) WITHOUT ROWID",
+        """
+        CREATE TABLE sample (
+            cluster TEXT, job_id INTEGER, at INTEGER, cpu_s REAL, rss_mb REAL, read_mb REAL,
+            written_mb REAL, processes INTEGER,
+            PRIMARY KEY (cluster, job_id, at)
+        ) WITHOUT ROWID
+        """,
+        "CREATE TABLE note (name TEXT PRIMARY KEY, text TEXT) WITHOUT ROWID",
+    ),
 )
 VERSION = len(MIGRATIONS)
 

@@ -16,6 +16,7 @@ from premortem.jobs.fields import BY_NAME, KEY, Field, Kind, KnownAt
 from premortem.jobs.frame import SCHEMA, require_fields
 from premortem.jobs.labels import LABEL_INPUTS, LabelPolicy
 from premortem.jobs.outcomes import Outcome
+from premortem.jobs.samples import SAMPLES
 
 _INPUTS = (*KEY, *LABEL_INPUTS, "end_time")
 # Of the jobs yet to be submitted, how many never are.
@@ -60,8 +61,9 @@ def another_future(jobs: pl.DataFrame, instant: datetime, rng: np.random.Generat
     are `place`, where the job was in the log, and `known`, the moment of its life up to which it is
     left as it was: null for the jobs yet to be submitted.
     """
-    require_fields(jobs.columns)
-    told = _whole(jobs)
+    require_fields(name for name in jobs.columns if name != SAMPLES)
+    samples = jobs.select(SAMPLES) if SAMPLES in jobs.columns else None
+    told = _whole(jobs.drop(SAMPLES, strict=False))
     when = events(told)
     known = _known(when, instant, rng)
     drawn = rng.integers(max(told.height, 1), size=told.height)
@@ -71,7 +73,7 @@ def another_future(jobs: pl.DataFrame, instant: datetime, rng: np.random.Generat
         for name in told.columns
         if name not in ("cluster", "job_id") and told[name].null_count() < told.height
     ]
-    return (
+    retold = (
         told.hstack(told[drawn].select(pl.all().name.prefix("other_")))
         .lazy()
         .with_columns(known=known, began=when["began"], next=_seconds_after(when, instant, rng))
@@ -83,6 +85,21 @@ def another_future(jobs: pl.DataFrame, instant: datetime, rng: np.random.Generat
         .filter(~pl.Series(never))
         .collect()
     )
+    if samples is None:
+        return retold
+    others = samples.hstack(samples[drawn].rename({SAMPLES: "other"}))
+    return retold.hstack(others.select(_other_samples(instant)).filter(~pl.Series(never)))
+
+
+def _other_samples(instant: datetime) -> pl.Expr:
+    """What was sampled before the instant, and after it what was sampled of the other job."""
+    at = pl.element().struct.field("at")
+    moment = pl.lit(instant).cast(Kind.TIME.dtype)
+    own = pl.col(SAMPLES).list.filter(at < moment)
+    late = pl.col("other").list.eval(
+        pl.element().struct.with_fields(at=pl.max_horizontal(pl.field("at"), moment))
+    )
+    return pl.concat_list(own.fill_null([]), late.fill_null([])).alias(SAMPLES)
 
 
 def _whole(jobs: pl.DataFrame) -> pl.DataFrame:

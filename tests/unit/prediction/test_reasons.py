@@ -45,7 +45,8 @@ class TestTopics:
         kinds = Counter(topic_of(feature).partition(".")[2] for feature in CATALOGUE)
         assert set(kinds) == {
             "", "outcomes", "times", "activity", "changes", "largest", "likeness",
-            "size", "limit", "memory", "gpus", "array",
+            "size", "limit", "memory", "gpus", "array", "care", "shape", "unbalanced",
+            "cpu", "data", "processes",
         }  # fmt: skip
         alone = {topic_of(f) for f in CATALOGUE if "." not in topic_of(f)}
         assert alone == {"calendar", "start", "progress"}
@@ -81,6 +82,10 @@ class TestTopics:
             ("cluster_limit_slack", "cluster.times"),
             ("cluster_ends_1h", "cluster.activity"),
             ("directory_ended", "directory.activity"),
+            ("script_failure_rate", "script.outcomes"),
+            ("script_stops_on_error", "script.care"),
+            ("program_streak", "program.outcomes"),
+            ("usage_growth_mb_s", "usage.memory"),
         ],
     )
     def test_a_feature_falls_into_the_topic_of_its_kind(self, name: str, topic: str) -> None:
@@ -93,7 +98,9 @@ class TestTopics:
             ("node_usual_gpu_share", "history", "node.times"),
             ("req_gpu_memory_mb", "request", "request.memory"),
             ("name_gpus_change", "comparison", "name.changes"),
-            ("cpu_share_now", "usage", "usage"),
+            ("usage_cpu_share_now", "usage", "usage.cpu"),
+            ("usage_gpu_memory_mb", "usage", "usage.memory"),
+            ("script_heredocs", "script", "script.shape"),
         ],
     )
     def test_so_does_a_new_one(self, name: str, chapter: str, topic: str) -> None:

@@ -15,6 +15,7 @@ from log_strategies import BEGINNING, logs
 
 from premortem.errors import InvalidInput
 from premortem.jobs.fields import FIELDS, Kind, KnownAt
+from premortem.jobs.samples import SAMPLES, SAMPLES_DTYPE
 from premortem.jobs.states import STATES, Progress
 from premortem.testing.synthetic import SyntheticCluster
 from premortem.training.futures import another_future, events
@@ -165,3 +166,22 @@ def test_labels_must_not_be_there_yet() -> None:
 
 def test_no_jobs_have_no_future() -> None:
     assert another_future(log().head(0), BEGINNING, np.random.default_rng(0)).height == 0
+
+
+def test_samples_taken_before_the_instant_stay_and_later_ones_are_anothers() -> None:
+    jobs = log().head(40)
+    moments = [BEGINNING + timedelta(seconds=60 * n) for n in range(6)]
+    told = dict.fromkeys(("rss_mb", "read_mb", "written_mb", "processes"), 1)
+    samples = [
+        [{"at": at, "cpu_s": float(place), **told} for at in moments]
+        for place in range(jobs.height)
+    ]
+    jobs = jobs.with_columns(pl.Series(SAMPLES, samples, dtype=SAMPLES_DTYPE))
+    future = another_future(jobs, moments[3], np.random.default_rng(0))
+    assert future.height > 20
+    for place, told in future.select("place", SAMPLES).iter_rows():
+        assert [s["at"] for s in told[:3]] == moments[:3]
+        assert {s["cpu_s"] for s in told[:3]} == {float(place)}
+        assert all(s["at"] >= moments[3] for s in told[3:])
+    rows = future.select("place", SAMPLES).iter_rows()
+    assert any(s["cpu_s"] != place for place, told in rows for s in told[3:])

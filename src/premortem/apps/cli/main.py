@@ -12,13 +12,16 @@ from premortem import __version__
 from premortem.apps.cli import (
     audit,
     bench,
+    collect,
     columns,
+    export,
     jobs,
     lab,
     load,
     models,
     predict,
     rejects,
+    sample,
     settings,
     show,
     stats,
@@ -38,8 +41,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 _COMMANDS = (
-    load, jobs, show, stats, train, predict, threshold, models, bench, audit, rejects, columns,
-    settings, lab,
+    load, collect, sample, jobs, show, stats, train, predict, threshold, models, bench, audit,
+    export, rejects, columns, settings, lab,
 )  # fmt: skip
 for command in _COMMANDS:
     command.add_to(app)

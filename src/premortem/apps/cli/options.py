@@ -48,6 +48,8 @@ Since = Annotated[
 ]
 Until = Annotated[str | None, typer.Option(metavar="WHEN", help="Submitted before then.")]
 
+_LENGTHS = {"s": 1, "min": 60, "m": 60, "h": 3600, "d": 86_400}
+
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
@@ -124,6 +126,19 @@ def instant(text: str, *, now: datetime | None = None) -> datetime:
             f"'{text}' is not a time; expected 2026-01-05, 2026-01-05T08:00, or an age such as 7d"
         ) from error
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def seconds(text: str) -> float:
+    """The seconds in a length of time such as ``10s``, ``5min`` or ``2h``; none are too few.
+
+    >>> seconds("1.5m"), seconds("10")
+    (90.0, 10.0)
+    """
+    found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?)(s|min|m|h|d)?", text.strip())
+    length = float(found[1]) * _LENGTHS[found[2] or "s"] if found else 0.0
+    if not length:
+        raise InvalidInput(f"'{text}' is not a length of time; expected such as 10s, 5min or 2h")
+    return length
 
 
 def _listed(values: list[str] | None) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import typer
 
 from premortem.apps.cli.models import RegistryUrl, open_registry
 from premortem.apps.cli.options import AsJson, Invocation, StoreUrl
+from premortem.apps.cli.slurm import SlurmUrl, open_cluster, sstat
 from premortem.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ as of its start or the latest moment into the run that the model knows.
     premortem predict 436277_4 436280 --point submit --json
 
     premortem predict --all-pending
+
+    premortem predict 436277 --slurm
 """
 
 
@@ -42,6 +45,11 @@ def predict(
     all_pending: Annotated[
         bool, typer.Option("--all-pending", help="Every job that waits, the riskiest first.")
     ] = False,
+    slurm: Annotated[
+        bool,
+        typer.Option("--slurm", help="Ask Slurm how the jobs are now; the store is their history."),
+    ] = False,
+    url: SlurmUrl = None,
     point: Annotated[
         str, typer.Option(metavar="POINT", help="submit, start, running@2min, or auto.")
     ] = "auto",
@@ -59,18 +67,27 @@ def predict(
     """Predict and print."""
     from premortem.apps.cli import render
     from premortem.features.points import parse_point
-    from premortem.operations.predicting import predict_jobs, predict_pending
+    from premortem.operations.predicting import predict_jobs, predict_live, predict_pending
     from premortem.operations.training import load_model
 
     if bool(jobs) == all_pending:
         raise InvalidInput("name the jobs to predict, or say --all-pending")
+    if all_pending and (slurm or url):
+        raise InvalidInput("--slurm is for jobs by number: name them, or leave it out")
     invocation: Invocation = context.obj
+    at = None if point == "auto" else parse_point(point)
     with open_registry(context, registry) as models, invocation.store(store) as source:
         loaded, version = load_model(models, model)
         if all_pending:
             found = predict_pending(source, loaded, most_reasons=reasons)
+        elif slurm or url:
+            settings = invocation.settings().values
+            with open_cluster(settings, url) as asked:
+                found = predict_live(
+                    source, loaded, asked, jobs or [], sampler=sstat(settings), point=at,
+                    most_reasons=reasons,
+                )  # fmt: skip
         else:
-            at = None if point == "auto" else parse_point(point)
             found = predict_jobs(
                 source, loaded, jobs or [], cluster=cluster, point=at, most_reasons=reasons
             )

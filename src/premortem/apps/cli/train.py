@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -11,9 +10,16 @@ import typer
 from premortem.apps.cli.files import write_page
 from premortem.apps.cli.logs import FamilyName, parsed_points
 from premortem.apps.cli.models import RegistryUrl, open_registry
-from premortem.apps.cli.options import AsJson, Invocation, Since, StoreUrl, Until, instant
+from premortem.apps.cli.options import (
+    AsJson,
+    Invocation,
+    Since,
+    StoreUrl,
+    Until,
+    instant,
+    seconds,
+)
 from premortem.apps.cli.progress import Status, say
-from premortem.errors import InvalidInput
 
 if TYPE_CHECKING:
     from premortem.features.points import Point
@@ -153,18 +159,6 @@ def train(
         _print(training, registered)
     if html:
         write_page(html, page)
-
-
-def seconds(text: str) -> float:
-    """The length of time meant by 90s, 10m or 2h.
-
-    >>> seconds("10m")
-    600.0
-    """
-    found = re.fullmatch(r"([0-9]{1,7})(s|m|min|h)?", text)
-    if not found:
-        raise InvalidInput(f"'{text}' is not a length of time; expected 90s, 10m or 2h")
-    return float(found[1]) * {None: 1, "s": 1, "m": 60, "min": 60, "h": 3600}[found[2]]
 
 
 class _Told:

@@ -25,7 +25,9 @@ class Calls:
 class Accounting(Protocol):
     """What slurmdbd remembers."""
 
-    calls: Calls
+    @property
+    def calls(self) -> Calls:
+        """How often each daemon has been asked."""
 
     def accounted(self, since: datetime, until: datetime) -> Iterator[Batch]:
         """The jobs of a span of time, without their steps.
@@ -50,7 +52,9 @@ class Accounting(Protocol):
 class Controller(Protocol):
     """What slurmctld knows at the moment."""
 
-    calls: Calls
+    @property
+    def calls(self) -> Calls:
+        """How often each daemon has been asked."""
 
     def live(self) -> Batch:
         """All jobs in its memory: those waiting, those running, and those that ended lately."""

@@ -1,0 +1,40 @@
+"""How often a daemon may be asked: so many calls in any minute."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+
+_MINUTE_S = 60.0
+
+
+class Budget:
+    """Calls left in the last minute; what was spent beyond it is owed."""
+
+    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.per_minute = per_minute
+        self._clock = clock
+        self._spent: deque[float] = deque()
+
+    @property
+    def left(self) -> int:
+        """Calls that may still be made now."""
+        before = self._clock() - _MINUTE_S
+        while self._spent and self._spent[0] <= before:
+            self._spent.popleft()
+        return max(0, self.per_minute - len(self._spent))
+
+    @property
+    def wait_s(self) -> float:
+        """How long until a call may be made; 0 if one may be made now."""
+        if self.left:
+            return 0.0
+        # The call that must be a minute old for there to be one less than may be.
+        freeing = self._spent[len(self._spent) - self.per_minute]
+        return max(0.0, freeing + _MINUTE_S - self._clock())
+
+    def spend(self, calls: int) -> None:
+        """Calls that were made just now."""
+        now = self._clock()
+        self._spent.extend([now] * calls)

@@ -1,0 +1,32 @@
+"""Jobs of the store as a file that `premortem load` and `premortem bench` read again."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from premortem.errors import NotFound, Unavailable
+from premortem.jobs.frame import SCHEMA
+from premortem.jobs.samples import with_samples
+from premortem.stores.port import JobQuery, Store
+
+
+def export_jobs(store: Store, path: str | os.PathLike[str], query: JobQuery = JobQuery()) -> int:
+    """Write the jobs wanted, every field that any of them has, and their samples, as Parquet.
+
+    Returns how many jobs there are. A file already there is replaced when all is written.
+    """
+    jobs = store.jobs(query, list(SCHEMA))
+    if jobs.is_empty():
+        raise NotFound("the store has no such jobs: nothing was written")
+    jobs = with_samples(jobs, store.samples())
+    told = [name for name in jobs.columns if jobs[name].null_count() < jobs.height]
+    whole = Path(path)
+    part = whole.with_name(f"{whole.name}.part")
+    try:
+        jobs.select(told).write_parquet(part, compression="zstd", compression_level=19)
+        part.replace(whole)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise Unavailable(f"{path} cannot be written: {error.strerror or error}") from error
+    return jobs.height

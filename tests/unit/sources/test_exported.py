@@ -1,0 +1,98 @@
+"""Jobs written by `premortem export` come back as they were, samples and scripts included."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+from command import premortem
+from job_strategies import frame
+from polars.testing import assert_frame_equal
+
+from premortem.errors import InvalidInput, NotFound
+from premortem.jobs.samples import conform_samples
+from premortem.operations.exporting import export_jobs
+from premortem.operations.loading import load_file
+from premortem.operations.reading import read_log
+from premortem.sources.detection import ReadOptions
+from premortem.sources.port import Context
+from premortem.stores import JobQuery, open_store
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+JOBS = [
+    {"cluster": "alpha", "job_id": n, "submit_time": NOON, "start_time": NOON,
+     "end_time": NOON + timedelta(seconds=60 * n), "user": "ada", "state": "COMPLETED",
+     "script": "#!/bin/sh\n./relax\n", "seen_at": NOON}
+    for n in (1, 2, 3)
+]  # fmt: skip
+SAMPLES = conform_samples(
+    pl.DataFrame(
+        [
+            {"cluster": "alpha", "job_id": n, "at": NOON + timedelta(seconds=s), "cpu_s": s * 0.5}
+            for n in (1, 3)
+            for s in (1, 7.5)
+        ]
+    )
+)
+
+
+@pytest.fixture
+def exported(tmp_path: Path) -> Path:
+    store = open_store(f"sqlite:///{tmp_path / 'jobs.db'}")
+    store.append(frame(JOBS))
+    store.add_samples(SAMPLES)
+    assert export_jobs(store, tmp_path / "jobs.parquet") == 3
+    store.close()
+    return tmp_path / "jobs.parquet"
+
+
+def test_a_store_filled_with_it_is_the_same_store(exported: Path, tmp_path: Path) -> None:
+    copy = open_store(f"sqlite:///{tmp_path / 'copy.db'}")
+    report = load_file(
+        str(exported), copy, options=ReadOptions(), context=Context(), progress=lambda *_: None
+    )
+    assert (report.new, report.rejected, report.problem) == (3, 0, None)
+    original = open_store(f"sqlite:///{tmp_path / 'jobs.db'}")
+    assert_frame_equal(copy.jobs(), original.jobs())
+    assert_frame_equal(copy.samples(), original.samples())
+    copy.close()
+    original.close()
+
+
+def test_a_log_read_from_it_has_samples(exported: Path) -> None:
+    log = read_log(str(exported), options=ReadOptions(), context=Context())
+    assert log.jobs["samples"].list.len().to_list() == [2, None, 2]
+    assert log.jobs["script"].unique().to_list() == ["#!/bin/sh\n./relax\n"]
+
+
+def test_bad_rows_are_set_aside(exported: Path) -> None:
+    jobs = pl.read_parquet(exported).with_columns(
+        end_time=pl.Series([NOON - timedelta(days=900), NOON, NOON], dtype=pl.Datetime("us", "UTC"))
+    )
+    jobs.write_parquet(exported)
+    log = read_log(str(exported), options=ReadOptions(), context=Context())
+    assert (log.jobs.height, log.rejected) == (2, 1)
+
+
+def test_a_broken_file_is_told(exported: Path) -> None:
+    exported.write_bytes(exported.read_bytes()[:200] + b"PAR1")
+    with pytest.raises(InvalidInput, match="Parquet"):
+        read_log(str(exported), options=ReadOptions(), context=Context())
+
+
+def test_nothing_to_write_is_told(tmp_path: Path) -> None:
+    store = open_store(f"sqlite:///{tmp_path / 'jobs.db'}")
+    store.append(frame(JOBS))
+    with pytest.raises(NotFound):
+        export_jobs(store, tmp_path / "no.parquet", JobQuery(users=["eve"]))
+    store.close()
+    assert not (tmp_path / "no.parquet").exists()
+
+
+def test_the_command_tells_what_it_wrote(exported: Path, tmp_path: Path) -> None:
+    done = premortem(tmp_path, "export", "again.parquet", "--user", "ada")
+    assert done.code == 0, done.err
+    assert "3 jobs in again.parquet" in done.out
+    assert premortem(tmp_path, "export", "x.parquet", "--user", "eve").code == 3
