@@ -261,6 +261,8 @@ class TestEachWay:
         assert told[jobs.done] == SCRIPT
         assert told[jobs.array] == "#!/bin/bash\nexit $SLURM_ARRAY_TASK_ID\n"
         assert 9_999_999 not in told
+        if way == "rest":
+            assert cluster.by_id([jobs.done]).jobs["script"].to_list() == [SCRIPT]
 
     def test_partitions_and_nodes(
         self, reached: Reach, work: Callable[[str], Work], release: str, way: str

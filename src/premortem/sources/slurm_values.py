@@ -10,6 +10,7 @@ import math
 import re
 from typing import Any
 
+from premortem.jobs.secrets import redacted
 from premortem.jobs.spellings import ABSENT_WORDS, FARTHEST_S
 from premortem.jobs.states import normal_state
 
@@ -81,6 +82,13 @@ def said(value: Json) -> str | None:
     """A text of Slurm's own, or None for one of the words by which it says nothing."""
     words = text(value)
     return None if words in ABSENT_WORDS else words
+
+
+def script(value: Json) -> str | None:
+    """A batch script without secrets, ending in one line's end however it was stored or printed."""
+    if not isinstance(value, str) or not value.strip():
+        return None
+    return redacted(_encodable(value)).rstrip("\n") + "\n"
 
 
 def part(holder: Json, name: str) -> dict[str, Json]:

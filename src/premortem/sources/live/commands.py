@@ -13,13 +13,14 @@ from premortem.sources.live.answers import Meaning, verdict_on
 from premortem.sources.live.machines import Node, Partition
 from premortem.sources.live.port import Calls, Overlong, checked_ids
 from premortem.sources.live.programs import TIMES_IN_SECONDS, Failed, Programs
-from premortem.sources.live.reading import job_batches, tidy_script
+from premortem.sources.live.reading import job_batches
 from premortem.sources.live.scontrol_text import cluster_in, job_records, nodes_in, partitions_in
 from premortem.sources.live.windows import Windows
 from premortem.sources.port import Batch, Context, together
 from premortem.sources.sacct import SacctSource
 from premortem.sources.sacct_columns import WANTED_COLUMNS
 from premortem.sources.slurm_json import batch_of, version_in
+from premortem.sources.slurm_values import script
 
 _NO_SUCH_JOB = "Invalid job id"
 _NO_JSON = re.compile(r"unrecognized option|json", re.IGNORECASE)
@@ -88,9 +89,10 @@ class CommandCluster:
             self.calls.slurmdbd += 1
             text = _text(self._programs.run("sacct", "--batch-script", f"--jobs={job_id}"))
             # The tasks of an array are told one behind another, all with the same script.
-            scripts = [script for script in _HEADING.split(text) if script.strip()]
-            if scripts and scripts[0].strip() != "NONE":
-                found[job_id] = tidy_script(scripts[0])
+            scripts = [piece for piece in _HEADING.split(text) if piece.strip()]
+            told = script(scripts[0]) if scripts else None
+            if told and told.strip() != "NONE":
+                found[job_id] = told
         return found
 
     def live(self) -> Batch:

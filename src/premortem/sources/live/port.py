@@ -40,6 +40,7 @@ class Accounting(Protocol):
         """Jobs by their numbers, with what their steps tell; all tasks for the number of an array.
 
         A job that was requeued comes once for each of its runs. Unknown numbers are left out.
+        Scripts come along where that takes no further question.
         """
 
     def scripts(self, job_ids: Sequence[int]) -> dict[int, str]:

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from premortem.errors import InvalidInput, Unavailable
-from premortem.jobs.secrets import redacted
 from premortem.sources.content import Received
 from premortem.sources.port import Batch, Context
 from premortem.sources.slurm_json import SlurmJsonSource
-from premortem.sources.slurm_values import BadRecord, identifier
+from premortem.sources.slurm_values import BadRecord, identifier, script
 
 
 def job_batches(answer: Received | None, context: Context) -> Iterator[Batch]:
@@ -30,14 +29,10 @@ def job_batches(answer: Received | None, context: Context) -> Iterator[Batch]:
 
 def script_in(record: Any) -> tuple[int, str] | None:
     """A job's number and its script without secrets; None where it has none."""
+    if not isinstance(record, dict):
+        return None
     try:
-        number = identifier(record.get("job_id")) if isinstance(record, dict) else None
+        number, told = identifier(record.get("job_id")), script(record.get("script"))
     except BadRecord:
         return None
-    script = record.get("script") if number else None
-    return (number, tidy_script(script)) if number and isinstance(script, str) and script else None
-
-
-def tidy_script(script: str) -> str:
-    """A script without secrets, ending in one line's end however it was stored or printed."""
-    return redacted(script.encode(errors="backslashreplace").decode()).rstrip("\n") + "\n"
+    return (number, told) if number and told else None

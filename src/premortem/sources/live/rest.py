@@ -106,18 +106,16 @@ class RestCluster:
         return together(self._jobs(self._ask(f"slurm/{{}}/job/{number}")))
 
     def by_id(self, job_ids: Sequence[int]) -> Batch:
-        """Jobs with what their steps tell; see `Accounting`."""
-        return together(
-            batch for answer in self._by_id(checked_ids(job_ids)) for batch in self._jobs(answer)
-        )
+        """Jobs with what their steps tell, and their scripts; see `Accounting`."""
+        ids = checked_ids(job_ids)
+        return together(batch for answer in self._by_id(ids) for batch in self._jobs(answer))
 
     def scripts(self, job_ids: Sequence[int]) -> dict[int, str]:
         """Scripts; see `Accounting`. Releases before 23.11 do not tell them through slurmrestd."""
         found: dict[int, str] = {}
         if self._version() < _SINCE_40:
             return found
-        extra = [("show_batch_script", "true"), ("skip_steps", "true")]
-        for answer in self._by_id(checked_ids(job_ids), extra):
+        for answer in self._by_id(checked_ids(job_ids), [("skip_steps", "true")]):
             for record in self._records(answer, "jobs"):
                 script = script_in(record)
                 if script:
@@ -146,6 +144,8 @@ class RestCluster:
             words = [str(job_id) for job_id in some]
             steps = words if self._version() >= _SINCE_40 else [",".join(words)]
             query = [*(("step", step) for step in steps), *self._in_full(), *extra]
+            if self._version() >= _SINCE_40:
+                query.append(("show_batch_script", "true"))
             try:
                 yield self._ask("slurmdb/{}/jobs", query, least=len(some) == 1)
             except Overlong:

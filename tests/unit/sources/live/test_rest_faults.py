@@ -322,6 +322,10 @@ class TestScripts:
         with staged(document(jobs=[job(1, script=script), job(2, script="")])) as stage:
             found = cluster(stage.url).scripts([1, 2])
         assert found == {1: "#!/bin/sh\nexport API_KEY=[redacted]\n"}
+        with staged(document(jobs=[job(1, script=script), {"script": script}])) as stage:
+            batch = cluster(stage.url).by_id([1, 2])
+        assert batch.jobs["script"].to_list() == [found[1]]
+        assert "hunter2" not in str(batch.rejects.rows())
 
 
 class TestEncryption:
