@@ -1,36 +1,30 @@
 """Job records in one SQLite file, for one machine.
 
 In write-ahead mode others read while one writes, and a process killed in the middle of a write
-leaves the last complete batch. Records travel as Arrow columns both ways (ADBC), so that no Python
-object is made for any value.
+leaves the last complete batch.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import signal
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import adbc_driver_manager as adbc
 import polars as pl
-from adbc_driver_sqlite import dbapi
 
-from premortem.errors import Conflict, InvalidInput, NotFound, PremortemError, Unavailable
+from premortem.errors import Conflict, InvalidInput, PremortemError
 from premortem.jobs.fields import BY_NAME, KEY, Kind
 from premortem.jobs.frame import SCHEMA, conform, require_fields
 from premortem.jobs.samples import SAMPLE_SCHEMA, conform_samples, no_samples
 from premortem.jobs.sightings import differ, fold, tells_more, with_verdict
 from premortem.stores import sqlite_schema as schema
 from premortem.stores.port import Appended, JobQuery
+from premortem.stores.sqlite_file import SqliteFile
 
 _ORDER = ("cluster", "submit_time", "job_id")
-_READ_ROWS = 65_536
 # The schema from which on there are tables of samples and notes.
 _SAMPLES_SINCE = 2
 _REJECT_COLUMNS = ("source", "line", "reason", "text", "seen_at")
@@ -44,16 +38,8 @@ class SqliteStore:
     ) -> None:
         self.path = Path(path).expanduser()
         self._read_only = read_only
-        _check_place(self.path, read_only=read_only)
-        with self._translated():
-            self._connection = dbapi.connect(_uri(self.path, read_only=read_only), autocommit=True)
-            self._cursor = self._connection.cursor()
+        self._file = SqliteFile(self.path, read_only=read_only, patience_s=patience_s)
         try:
-            self._execute(f"PRAGMA busy_timeout = {round(patience_s * 1000)}")
-            if not read_only:
-                # The mode is a property of the file; what is committed survives a killed process.
-                self._execute("PRAGMA journal_mode = WAL")
-                self._execute("PRAGMA synchronous = NORMAL")
             self._columns = self._prepared()
         except PremortemError:
             self.close()
@@ -65,9 +51,9 @@ class SqliteStore:
             return Appended()
         sighted, scripts = _scripts_apart(_without_empty_columns(conform(jobs)))
         sighted = fold(sighted)
-        with self._transaction():
+        with self._file.transaction():
             if not scripts.is_empty():
-                self._execute_many("INSERT OR IGNORE INTO script VALUES (?, ?)", scripts)
+                self._file.execute_many("INSERT OR IGNORE INTO script VALUES (?, ?)", scripts)
             new = self._insert(sighted)
             changed = 0 if new == sighted.height else self._merge(sighted)
         return Appended(new, changed, jobs.height - new - changed)
@@ -99,20 +85,20 @@ class SqliteStore:
             return 0
         rows = conform_samples(samples).with_columns(pl.col("at").dt.epoch("ms"))
         marks = ", ".join("?" * rows.width)
-        with self._transaction():
-            before = self._total_changes()
-            self._execute_many(f"INSERT OR IGNORE INTO sample VALUES ({marks})", rows)
-            return self._total_changes() - before
+        with self._file.transaction():
+            before = self._file.total_changes
+            self._file.execute_many(f"INSERT OR IGNORE INTO sample VALUES ({marks})", rows)
+            return self._file.total_changes - before
 
     def samples(self, job_ids: Sequence[int] = ()) -> pl.DataFrame:
         """The samples of these jobs, or of all; see the port."""
-        if self._version < _SAMPLES_SINCE:
+        if self._file.version < _SAMPLES_SINCE:
             return no_samples()
         names = ", ".join(SAMPLE_SCHEMA)
         where = f"WHERE job_id IN ({', '.join('?' * len(job_ids))})" if job_ids else ""
         typed = "'' AS cluster, 0 AS job_id, 0 AS at, 0.0 AS cpu_s, 0.0 AS rss_mb, 0.0 AS read_mb, "
         typed += "0.0 AS written_mb, 0 AS processes"
-        frame = self._query(
+        frame = self._file.query(
             f"SELECT {typed} UNION ALL SELECT * FROM "
             f"(SELECT {names} FROM sample {where} ORDER BY cluster, job_id, at)",
             list(job_ids),
@@ -126,12 +112,12 @@ class SqliteStore:
         now = int(datetime.now(UTC).timestamp())
         rows = rejects.with_columns(source=pl.lit(source), seen_at=pl.lit(now))
         marks = ", ".join("?" * len(_REJECT_COLUMNS))
-        with self._transaction():
+        with self._file.transaction():
             if afresh:
-                self._execute("DELETE FROM reject WHERE source = ?", [source])
+                self._file.execute("DELETE FROM reject WHERE source = ?", [source])
             if not rows.is_empty():
                 names = ", ".join(_REJECT_COLUMNS)
-                self._execute_many(
+                self._file.execute_many(
                     f"INSERT OR REPLACE INTO reject ({names}) VALUES ({marks})",
                     rows.select(_REJECT_COLUMNS),
                 )
@@ -141,38 +127,37 @@ class SqliteStore:
         where, values = ("WHERE source = ?", [source]) if source else ("", [])
         sample = "'' AS source, 0 AS line, '' AS reason, '' AS text, 0 AS seen_at"
         names = ", ".join(_REJECT_COLUMNS)
-        frame = self._query(
+        frame = self._file.query(
             f"SELECT {sample} UNION ALL SELECT {names} FROM reject {where}", values
         ).slice(1)
         return frame.with_columns(_as_time(pl.col("seen_at"))).sort("source", "line")
 
     def note(self, name: str) -> str | None:
         """What was noted under a name; see the port."""
-        if self._version < _SAMPLES_SINCE:
+        if self._file.version < _SAMPLES_SINCE:
             return None
-        found = self._query(
+        found = self._file.query(
             "SELECT '' AS text UNION ALL SELECT text FROM note WHERE name = ?", [name]
         ).slice(1)
         return None if found.is_empty() else str(found.item())
 
     def set_note(self, name: str, text: str) -> None:
         """Note something under a name; see the port."""
-        self._execute("INSERT OR REPLACE INTO note VALUES (?, ?)", [name, text])
+        self._file.execute("INSERT OR REPLACE INTO note VALUES (?, ?)", [name, text])
 
     def close(self) -> None:
         """Release the file."""
-        self._cursor.close()
-        self._connection.close()
+        self._file.close()
 
     def _insert(self, sighted: pl.DataFrame) -> int:
         """Add the jobs not yet known; returns how many those were."""
-        before = self._total_changes()
+        before = self._file.total_changes
         marks = ", ".join("?" * sighted.width)
         names = ", ".join(map(_quoted, sighted.columns))
-        self._execute_many(
+        self._file.execute_many(
             f"INSERT OR IGNORE INTO job ({names}) VALUES ({marks})", _encoded(sighted)
         )
-        return self._total_changes() - before
+        return self._file.total_changes - before
 
     def _merge(self, sighted: pl.DataFrame) -> int:
         """Fold the sightings into the records already there; returns how many that changed."""
@@ -187,16 +172,18 @@ class SqliteStore:
             values = [name for name in changed.columns if name not in KEY]
             assignments = ", ".join(f"{_quoted(name)} = ?" for name in values)
             key = " AND ".join(f"{name} = ?" for name in KEY)
-            self._execute_many(
+            self._file.execute_many(
                 f"UPDATE job SET {assignments} WHERE {key}", _encoded(changed.select(*values, *KEY))
             )
         return changed.height
 
     def _stored(self, sighted: pl.DataFrame) -> pl.DataFrame:
         """The records of the jobs sighted, in the columns sighted."""
-        self._execute(schema.SIGHTED_TABLE)
-        self._execute("DELETE FROM sighted")
-        self._execute_many("INSERT INTO sighted VALUES (?, ?, ?)", _encoded(sighted.select(_ORDER)))
+        self._file.execute(schema.SIGHTED_TABLE)
+        self._file.execute("DELETE FROM sighted")
+        self._file.execute_many(
+            "INSERT INTO sighted VALUES (?, ?, ?)", _encoded(sighted.select(_ORDER))
+        )
         return self._select(
             sighted.columns, "FROM sighted CROSS JOIN job USING (cluster, submit_time, job_id)"
         )
@@ -207,7 +194,7 @@ class SqliteStore:
     def _with_scripts(self, jobs: pl.DataFrame, chosen: str, values: Sequence[Any]) -> pl.DataFrame:
         """The jobs with the texts of their scripts; each text is read once."""
         wanted = f"SELECT script {chosen}"
-        texts = self._query(
+        texts = self._file.query(
             "SELECT '' AS script, '' AS text UNION ALL "
             f"SELECT digest, text FROM script WHERE digest IN ({wanted})", values
         )  # fmt: skip
@@ -225,14 +212,14 @@ class SqliteStore:
         kinds = {name: BY_NAME[name].kind for name in columns}
         samples = ", ".join(f"{schema.SAMPLES[k]} AS {_quoted(n)}" for n, k in kinds.items())
         names = ", ".join(_quoted(n) if n in self._columns else "NULL" for n in columns)
-        frame = self._query(
+        frame = self._file.query(
             f"SELECT {samples} UNION ALL SELECT * FROM (SELECT {names} {rest})", values
         ).slice(1)
         return frame.select(_decoded(name, kind) for name, kind in kinds.items())
 
     def _prepared(self) -> set[str]:
         """Bring the file to the present schema, or refuse it; returns the columns there are."""
-        version = self._version
+        version = self._file.version
         if version > schema.VERSION:
             raise Conflict(
                 f"{self.path} was written by a newer premortem (schema {version}, this one knows "
@@ -243,112 +230,27 @@ class SqliteStore:
                 raise InvalidInput(f"{self.path} is not a premortem store")
             return self._present_columns()
         if version < schema.VERSION or set(SCHEMA) - self._present_columns():
-            with self._transaction():
+            with self._file.transaction():
                 self._migrate()
         return set(SCHEMA)
 
     def _migrate(self) -> None:
         """Inside a transaction: another process may have done it while this one waited."""
-        version = self._version
+        version = self._file.version
         if version == 0 and self._tables():
             raise InvalidInput(f"{self.path} is not a premortem store")
         for statements in schema.MIGRATIONS[version:]:
             for statement in statements:
-                self._execute(statement)
+                self._file.execute(statement)
         for name in sorted(set(SCHEMA) - self._present_columns()):
-            self._execute(f"ALTER TABLE job ADD COLUMN {schema.column(name)}")
-        self._execute(f"PRAGMA user_version = {schema.VERSION}")
-
-    @property
-    def _version(self) -> int:
-        return int(self._query("PRAGMA user_version").item())
+            self._file.execute(f"ALTER TABLE job ADD COLUMN {schema.column(name)}")
+        self._file.execute(f"PRAGMA user_version = {schema.VERSION}")
 
     def _tables(self) -> int:
-        return int(self._query("SELECT count(*) AS n FROM sqlite_schema").item())
+        return int(self._file.query("SELECT count(*) AS n FROM sqlite_schema").item())
 
     def _present_columns(self) -> set[str]:
-        return set(self._query("SELECT name FROM pragma_table_info('job')")["name"])
-
-    def _total_changes(self) -> int:
-        return int(self._query("SELECT total_changes() AS n").item())
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._execute("COMMIT")
-        except BaseException:
-            # SQLite may have rolled back by itself, as it does when the disk is full.
-            with suppress(adbc.Error):
-                self._cursor.execute("ROLLBACK")
-            raise
-
-    def _execute(self, sql: str, values: Sequence[Any] = ()) -> None:
-        with self._translated():
-            self._cursor.execute(sql, tuple(values) or None)
-
-    def _execute_many(self, sql: str, rows: pl.DataFrame) -> None:
-        with self._translated():
-            self._cursor.executemany(sql, rows)
-
-    def _query(self, sql: str, values: Sequence[Any] = ()) -> pl.DataFrame:
-        with self._translated():
-            self._cursor.adbc_statement.set_options(
-                **{"adbc.sqlite.query.batch_rows": str(_READ_ROWS)}
-            )
-            self._cursor.execute(sql, tuple(values) or None)
-            return self._cursor.fetch_polars()
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Turn the driver's errors into ours; SQLite tells them apart by their text alone."""
-        try:
-            yield
-        except adbc.Error as error:
-            text = str(error)
-            if "locked" in text or "busy" in text:
-                raise Unavailable(
-                    f"{self.path} is being written by another process: try again"
-                ) from error
-            if "disk is full" in text:
-                raise Unavailable(
-                    f"no space left for {self.path}: free some and run this again, what was "
-                    "stored before is safe"
-                ) from error
-            if "readonly" in text:
-                raise Unavailable(
-                    f"{self.path} cannot be written to: check its permissions"
-                ) from error
-            if "not a database" in text or "malformed" in text:
-                raise InvalidInput(f"{self.path} is not a premortem store: {text}") from error
-            raise Unavailable(f"{self.path}: {text}") from error
-        finally:
-            _take_interrupts_back()
-
-
-def _take_interrupts_back() -> None:
-    """Make Ctrl-C Python's again: the driver swaps its own handler in, and not always out."""
-    handler = signal.getsignal(signal.SIGINT)
-    if handler is not None and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, handler)
-
-
-def _check_place(path: Path, *, read_only: bool) -> None:
-    """Raise early, where SQLite would only say that it is out of memory."""
-    if path.is_dir():
-        raise InvalidInput(f"{path} is a directory: name a file in it, such as {path / 'jobs.db'}")
-    if read_only and not path.exists():
-        raise NotFound(f"there is no store at {path} yet: 'premortem load' makes one")
-    if read_only:
-        return
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise Unavailable(f"cannot make the folder {path.parent}: {error.strerror}") from error
-    target = path if path.exists() else path.parent
-    if not os.access(target, os.W_OK):
-        raise Unavailable(f"{target} cannot be written to: check its permissions")
+        return set(self._file.query("SELECT name FROM pragma_table_info('job')")["name"])
 
 
 def _conditions(query: JobQuery) -> tuple[list[str], list[Any]]:
@@ -420,14 +322,3 @@ def _as_time(count: pl.Expr, per_second: int = 1) -> pl.Expr:
 
 def _quoted(name: str) -> str:
     return f'"{name}"'
-
-
-def _uri(path: Path, *, read_only: bool) -> str:
-    """The file as SQLite's address of it."""
-    name = str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-    if not read_only:
-        return f"file:{name}?mode=rwc"
-    # Readers too keep notes beside the file, unless nobody can be writing it.
-    log = path.with_name(f"{path.name}-wal")
-    still = not os.access(path.parent, os.W_OK) and not log.exists()
-    return f"file:{name}?mode=ro{'&immutable=1' if still else ''}"
