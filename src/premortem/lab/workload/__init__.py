@@ -7,6 +7,7 @@ how a job ends: that is Slurm's to say.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 from premortem.errors import InvalidInput
@@ -14,7 +15,7 @@ from premortem.lab import Lab
 from premortem.lab.plans import CPUS_PER_NODE
 from premortem.lab.workload.accidents import Accidents
 from premortem.lab.workload.campaign import Campaign
-from premortem.lab.workload.driver import Driver, Progress, Report
+from premortem.lab.workload.driver import PATIENCE_S, Driver, Progress, Report
 from premortem.lab.workload.ledger import Ledger
 from premortem.lab.workload.pacing import USUAL_RATE, Pace
 from premortem.lab.workload.sampling import Sampler
@@ -35,13 +36,15 @@ def work(
     seed: int = 0,
     minutes: float | None = None,
     sampler: Sampler | None = None,
+    patience_s: float = PATIENCE_S,
     progress: Callable[[Progress], None] = lambda progress: None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Report:
     """Run so many jobs on a lab that runs, and wait for them; the lab goes on running.
 
     The last array may go beyond the number. `minutes` is how long submitting them takes, if the
-    machine can keep up. The `sampler` is called every two seconds from a thread of its own.
+    machine can keep up; what has not ended `patience_s` after that is cancelled by its users. The
+    `sampler` is called every two seconds from a thread of its own.
     """
     if jobs < 1 or (minutes is not None and minutes <= 0):
         raise InvalidInput(f"a workload has jobs and takes minutes, not {jobs} in {minutes}")
@@ -57,11 +60,12 @@ def work(
             rate=jobs / minutes if minutes else USUAL_RATE,
             most_waiting=6 * plan.nodes,
             most_running=processors,
-            most_load=8.0,
+            most_load=6.0 * (os.cpu_count() or 1),
         ),
         ledger=Ledger(lab.folder / "workload", seed),
         accidents=Accidents(lab, every=_JOBS_BETWEEN_ACCIDENTS, seed=seed, tell=tell),
         sampler=sampler,
+        patience_s=patience_s,
         progress=progress,
         tell=tell,
     ).run()

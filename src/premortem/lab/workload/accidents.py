@@ -20,9 +20,7 @@ class Accidents:
     One at a time. `lab.up` takes seconds, so it runs beside the driver.
     """
 
-    def __init__(
-        self, lab: Lab, *, every: int, seed: int, tell: Callable[[str], None]
-    ) -> None:
+    def __init__(self, lab: Lab, *, every: int, seed: int, tell: Callable[[str], None]) -> None:
         self._lab = lab
         self._every = every
         self._by_chance = Random(f"accidents {seed}")

@@ -40,9 +40,7 @@ class Campaign:
     """Submissions of a population, in the order of the simulated calendar."""
 
     def __init__(self, users: list[User], *, seed: int, nodes: list[str]) -> None:
-        self._people = {
-            user.name: _Person(user, Random(f"{seed} {user.name}")) for user in users
-        }
+        self._people = {user.name: _Person(user, Random(f"{seed} {user.name}")) for user in users}
         self._numbers = count(1)
         self._order = count()
         self._agenda: list[tuple[float, int, _Person | Submission]] = []
@@ -162,9 +160,7 @@ class Campaign:
                 weights[flaw] /= 4
         return by_chance.choices(list(weights), list(weights.values()))[0]
 
-    def _reaction(
-        self, person: _Person, old: Submission, outcome: Outcome
-    ) -> Submission | None:
+    def _reaction(self, person: _Person, old: Submission, outcome: Outcome) -> Submission | None:
         habit, by_chance = person.user.habit, person.by_chance
         # Arrays are looked at as a whole, by nobody; what waits is the affair of the first.
         if outcome.is_good or old.case.tasks or old.after or old.attempt >= habit.most_tries:

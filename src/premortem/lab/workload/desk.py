@@ -144,16 +144,15 @@ class Desk:
 def seen(line: str) -> Seen:
     """A job from a line of squeue.
 
-    >>> seen("17|3|FAILED|256|n1|NonZeroExitCode|").exit_code
+    >>> seen("17|3|FAILED|1:0|n1|NonZeroExitCode|").exit_code
     '1:0'
     """
     job, task, state, code, node, reason = line.split("|")[:6]
-    status = int(code) if code.strip().lstrip("-").isdigit() else 0
     return Seen(
         int(job),
         int(task) if task.strip().isdigit() else None,
         state.strip(),
-        f"{status >> 8 & 0xFF}:{status & 0x7F}",
+        code.strip(),
         node.strip(),
         reason.strip(),
     )

@@ -17,8 +17,7 @@ from premortem.lab.workload.sampling import Sampler, Sampling
 from premortem.lab.workload.submissions import Outcome, Submission
 
 LOOK_EVERY_S = 3.0
-# After the last submission, those that still wait get so long.
-_PATIENCE_S = 240.0
+PATIENCE_S = 240.0
 
 Job = tuple[int, int | None]
 
@@ -52,7 +51,10 @@ class Report:
 
 
 class Driver:
-    """Submits, looks, cancels and breaks nodes, until so many jobs have ended."""
+    """Submits, looks, cancels and breaks nodes, until so many jobs have ended.
+
+    What has not ended `patience_s` after the last submission is cancelled by its users.
+    """
 
     def __init__(
         self,
@@ -64,6 +66,7 @@ class Driver:
         ledger: Ledger,
         accidents: Accidents | None = None,
         sampler: Sampler | None = None,
+        patience_s: float = PATIENCE_S,
         progress: Callable[[Progress], None] = lambda progress: None,
         tell: Callable[[str], None] = lambda text: None,
         clock: Callable[[], float] = time.monotonic,
@@ -75,6 +78,7 @@ class Driver:
         self._ledger = ledger
         self._accidents = accidents
         self._sampler = sampler
+        self._patience_s = patience_s
         self._progress = progress
         self._tell = tell
         self._clock = clock
@@ -120,7 +124,7 @@ class Driver:
                 upcoming = self._campaign.next()
 
     def _wait_for_all(self, desk: Desk, began: float) -> None:
-        deadline = self._clock() + _PATIENCE_S
+        deadline = self._clock() + self._patience_s
         while self._open and self._clock() < deadline:
             time.sleep(LOOK_EVERY_S / 2)
             self._look(desk, began, react=False)

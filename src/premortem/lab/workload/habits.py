@@ -52,7 +52,7 @@ HABITS = (
     Habit("careful", 0.07, memory=(1.6, 2.5), time=(3, 8), strict=1.0, mends=0.9),
     Habit("novice", 0.42, _taste((*TEXT, *FILES), 2), strict=0.2, fixed_mb=70, session=(1, 3)),
     Habit("stubborn", 0.2, _taste(RUN, 2), retries=0.85, mends=0.1, most_tries=4),
-    Habit("learner", 0.55, _taste(TEXT, 1.5), learning=0.93, strict=0.8, mends=0.9),
+    Habit("learner", 0.6, _taste(TEXT, 1.5), learning=0.95, strict=0.8, mends=0.9),
     Habit("drifter", 0.08, _taste(RUN, 4), drifts_on=9, retries=0.3, mends=0.3),
     Habit("sweeper", 0.2, _taste(RUN, 2), together=0.75, session=(1, 2), mends=0.7),
     Habit("forgetful", 0.12, {Flaw.SLOW: 6, Flaw.HANG: 2}, time=(0.9, 1.2), fixed_minutes=1),

@@ -33,7 +33,7 @@ class Pace:
     _looked: float | None = None
 
     def moment(self, now: float) -> float:
-        """The moment of the calendar at a real time, in seconds of any clock that never goes back."""
+        """The moment of the calendar at a real time, in seconds of any steady clock."""
         if self._looked is not None:
             self._moment += (now - self._looked) * self.rate / 60 * DAY / JOBS_PER_DAY
         self._looked = now

@@ -105,7 +105,9 @@ def _body(case: Case) -> str:
         text = text.replace("--input ", f"{wrong} ", 1)
     if flaw is Flaw.OWN_TIME_LIMIT:
         main = next(line for line in lines if "--input" in line)
-        text = text.replace(main, re.sub(r"(python3|perl|@program@) ", r"timeout 5 \1 ", main, 1))
+        text = text.replace(
+            main, re.sub(r"(python3|perl|@program@) ", r"timeout 5 \1 ", main, count=1)
+        )
     if not case.strict:
         text += by_chance.choices(("", "exit $?\n", 'echo "finished"\n'), (60, 15, 25))[0]
     return _filled(case, text)
@@ -150,7 +152,9 @@ def _filled(case: Case, text: str) -> str:
 
 
 def _mistyped(word: str) -> str:
-    return word[0] + word[2] + word[1] + word[3:]
+    """The word with two letters in the wrong order."""
+    at = next(at for at in range(1, len(word)) if word[at] != word[at + 1])
+    return word[:at] + word[at + 1] + word[at] + word[at + 2 :]
 
 
 def _input_name(case: Case, task: int | str = "${SLURM_ARRAY_TASK_ID}") -> str:

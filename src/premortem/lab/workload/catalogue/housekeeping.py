@@ -160,7 +160,7 @@ touch progress.chk
         memory_mb=(10, 60),
         sizes=(10_000, 900_000),
         partition="low",
-        options=("--exclusive",),
+        cpus=(1, 2),
         tasks=(3, 6),
     ),
     Kind(

@@ -11,18 +11,18 @@ from dataclasses import dataclass
 class Plan:
     """What an input tells; its lines are a word of these and a value."""
 
-    seconds: float = 1
-    rss_mb: float = 0
-    cpu: float = 0
-    io_mb_s: float = 0
-    leak_mb_s: float = 0
-    spike_mb: float = 0
-    spike_at: float = 0
-    stall_at: float = -1
-    output_mb: float = 0
-    open_files: float = 0
-    needs_gpu: float = 0
-    code: float = 0
+    seconds: float = 1.0
+    rss_mb: float = 0.0
+    cpu: float = 0.0
+    io_mb_s: float = 0.0
+    leak_mb_s: float = 0.0
+    spike_mb: float = 0.0
+    spike_at: float = 0.0
+    stall_at: float = -1.0
+    output_mb: float = 0.0
+    open_files: float = 0.0
+    needs_gpu: float = 0.0
+    code: float = 0.0
     end: str = "ok"
     scratch: str = "."
     message: str = ""

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -187,6 +188,8 @@ static void come_to_an_end(void) {
 
 int main(int count, char **words) {
     program = strrchr(words[0], '/') ? strrchr(words[0], '/') + 1 : words[0];
+    /* A crash leaves no core behind. */
+    setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     read_options(count, words);
     const char *devices = getenv("CUDA_VISIBLE_DEVICES");
     if (run.needs_gpu && (!devices || !*devices)) fail(100, "no CUDA-capable device is detected");
