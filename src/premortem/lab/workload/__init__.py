@@ -26,7 +26,7 @@ __all__ = ["Progress", "Report", "Sampler", "work"]
 
 NODES = 14
 USERS = 30
-_JOBS_BETWEEN_ACCIDENTS = 800
+_JOBS_BETWEEN_ACCIDENTS = 1_200
 
 
 def work(

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from random import Random
 
 from premortem.errors import PremortemError
 from premortem.lab import Lab
-from premortem.lab.workload.desk import Seen
+from premortem.lab.workload import crash
+from premortem.lab.workload.desk import Desk, Seen
 
 # Slurm misses a node after ten seconds, and looks for lost ones every few.
 _PATIENCE_S = 45.0
 
 
 class Accidents:
-    """Kills a node's daemon after every so many jobs, and starts it again once its jobs are lost.
+    """Ends a node with all that it runs after every so many jobs, and brings it back.
 
     One at a time. `lab.up` takes seconds, so it runs beside the driver.
     """
@@ -30,13 +32,15 @@ class Accidents:
         self._since = 0.0
         self._revival: threading.Thread | None = None
 
-    def look(self, submitted: int, jobs: Iterable[Seen], now: float) -> None:
+    def look(self, desk: Desk, submitted: int, jobs: Iterable[Seen], now: float) -> None:
         """Do what is due, by the number of jobs so far and those that the queue shows."""
         running = [job.node for job in jobs if job.state == "RUNNING" and job.node]
         if self._node is None:
             if submitted >= self._next and running:
-                self._next += self._every
-                self._kill(self._by_chance.choice(sorted(running)).partition(",")[0], now)
+                # A name such as n[4-5] is that of two nodes; one of one node is as good.
+                node = self._by_chance.choice(sorted(running))
+                if "[" not in node and "," not in node:
+                    self._kill(desk, node, now)
         elif self._revival is None:
             lost = self._node not in running
             if (lost and now - self._since > 12) or now - self._since > _PATIENCE_S:
@@ -53,9 +57,11 @@ class Accidents:
             self._revive()
         self._node = self._revival = None
 
-    def _kill(self, node: str, now: float) -> None:
+    def _kill(self, desk: Desk, node: str, now: float) -> None:
+        self._next += self._every
         self._node, self._since = node, now
-        self._lab.kill(f"slurmd-{node}")
+        source = Path(crash.__file__).read_text(encoding="utf-8")
+        desk.run(("python3", "-I", "-S", "-c", source, node))
 
     def _revive(self) -> None:
         try:

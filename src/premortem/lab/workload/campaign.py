@@ -23,7 +23,6 @@ from premortem.lab.workload.users import User, chain
 
 JOBS_PER_DAY = 430.0
 _NEW_VERSION = "3.0b"
-# Flaws of a program's run that a user does not mend by asking for more.
 _NODES_FAULT = ("NODE_FAIL", "PREEMPTED", "BOOT_FAIL")
 
 
@@ -140,16 +139,18 @@ class Campaign:
             by_chance.getrandbits(30),
             by_chance.random() < habit.strict,
             _NEW_VERSION if drifted else "2.1",
-            self._flaw(person, kind, drifted=drifted),
+            self._flaw(person, kind, size, drifted=drifted),
             by_chance.random() >= habit.together,
             by_chance.randint(*kind.tasks) if kind.tasks else None,
             by_chance.choice(self._meeting) if kind.partition in ("low", "high") else None,
         )
 
-    def _flaw(self, person: _Person, kind: Kind, *, drifted: bool) -> Flaw | None:
+    def _flaw(self, person: _Person, kind: Kind, size: float, *, drifted: bool) -> Flaw | None:
         habit, by_chance = person.user.habit, person.by_chance
         often = 0.5 if drifted else habit.flaws
         often *= max(0.12, habit.learning ** person.done[kind.name])
+        # Large jobs are where things go wrong.
+        often *= 0.7 + 0.9 * size
         if by_chance.random() >= min(0.9, often * kind.fragility):
             return None
         weights = {flaw: weight * habit.taste.get(flaw, 1) for flaw, weight in WEIGHTS.items()}
@@ -207,7 +208,7 @@ def _cancellation(case: Case, by_chance: Random) -> Cancellation | None:
             return Cancellation(While.PENDING, by_chance.uniform(4, 30))
         case Flaw.NEVER_ELIGIBLE:
             return Cancellation(While.PENDING, by_chance.uniform(15, 60))
-        case Flaw.HANG if (case.minutes or 1) > 1 or by_chance.random() < 0.25:
+        case Flaw.HANG if (case.minutes or 1) > 2 or by_chance.random() < 0.25:
             # Somebody looks, before a limit of hours ends it.
             return Cancellation(While.RUNNING, by_chance.uniform(15, 45))
         case _:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -72,7 +73,8 @@ class Desk:
         trace: TracebackType | None,
     ) -> None:
         if self._clerk.stdin:
-            self._clerk.stdin.close()
+            with contextlib.suppress(BrokenPipeError):
+                self._clerk.stdin.close()
         try:
             self._clerk.wait(timeout=10)
         except subprocess.TimeoutExpired:

@@ -161,7 +161,7 @@ class Driver:
                 self._end(seen, now, react=react)
         self._cancel_due(desk, now)
         if self._accidents:
-            self._accidents.look(self._report.submitted, self._queue, now)
+            self._accidents.look(desk, self._report.submitted, self._queue, now)
         ended = sum(self._report.states.values())
         rate = 60 * self._report.submitted / max(1.0, now - began)
         progress = Progress(self._report.submitted, ended, self._waiting, self._running, rate)

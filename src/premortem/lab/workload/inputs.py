@@ -44,7 +44,7 @@ def input_text(case: Case, task: int | None = None) -> str:
 
 def _flawed(case: Case, flaw: Flaw, lines: Lines, by_chance: Random) -> Lines:
     seconds = float(lines["seconds"])
-    partly = round(seconds * by_chance.uniform(0.25, 1), 1)
+    partly = round(seconds * by_chance.uniform(0.4, 1.1), 1)
     match flaw:
         case Flaw.SEGFAULT:
             return {"seconds": partly, "end": "segv"}

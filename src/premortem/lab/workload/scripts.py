@@ -82,7 +82,7 @@ def _options(case: Case) -> list[str]:
         options.append(f"--array=1-{case.tasks}")
     match flaw:
         case Flaw.OUTPUT_NOWHERE:
-            options.append("--output=logs/%x/%j.out")
+            options.append("--output=/scratch/logs/%x-%j.out")
         case Flaw.DEADLINE:
             options += ["--hold", "--deadline=now+65"]
         case Flaw.CANCELLED_PENDING:
@@ -109,7 +109,7 @@ def _body(case: Case) -> str:
             main, re.sub(r"(python3|perl|@program@) ", r"timeout 5 \1 ", main, count=1)
         )
     if not case.strict:
-        text += by_chance.choices(("", "exit $?\n", 'echo "finished"\n'), (60, 15, 25))[0]
+        text += by_chance.choices(("", "exit $?\n", 'echo "finished"\n'), (70, 15, 15))[0]
     return _filled(case, text)
 
 

@@ -94,7 +94,7 @@ class TestCampaign:
             case = submission.case
             assert 30 <= case.asked_mb <= 1600
             assert case.needed_mb < 320
-            if case.flaw is Flaw.HANG and (case.minutes or 1) > 1:
+            if case.flaw is Flaw.HANG and (case.minutes or 1) > 2:
                 assert submission.cancellation
 
     def test_what_waits_waits_for_its_own(self) -> None:
