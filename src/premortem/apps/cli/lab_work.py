@@ -75,7 +75,7 @@ def _running_lab(folder: Path) -> Lab:
             )
         lab = Lab(folder, tell=say)
     else:
-        nodes = max(NODES, plan.nodes) if plan and plan.nodes > 4 else NODES
+        nodes = max(NODES, plan.nodes) if plan else NODES
         users = max(USERS, plan.users) if plan else USERS
         lab = Lab(folder, nodes=nodes, users=users, tell=say)
     lab.up()

@@ -24,9 +24,9 @@ from premortem.lab.workload.users import population
 
 __all__ = ["Progress", "Report", "Sampler", "work"]
 
-NODES = 14
+NODES = 16
 USERS = 30
-_JOBS_BETWEEN_ACCIDENTS = 1_200
+_JOBS_BETWEEN_ACCIDENTS = 900
 
 
 def work(

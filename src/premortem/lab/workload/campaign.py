@@ -1,7 +1,7 @@
 """The campaign: who submits what next, and how they react to what became of it. Pure: no I/O.
 
-The same seed gives the same users and the same submissions, so far as the outcomes that it is told
-of are the same, and come at the same moments.
+The same seed gives the same users, and the same first attempts at the same moments of the calendar.
+Second attempts depend on what became of the first, and on when that was heard.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from premortem.lab.workload.kinds import Kind
 from premortem.lab.workload.submissions import Cancellation, Outcome, Submission, While
 from premortem.lab.workload.users import User, chain
 
+# First attempts; with those that follow there are about a tenth more.
 JOBS_PER_DAY = 430.0
 _NEW_VERSION = "3.0b"
 _NODES_FAULT = ("NODE_FAIL", "PREEMPTED", "BOOT_FAIL")
@@ -65,11 +66,13 @@ class Campaign:
 
     def ended(self, submission: Submission, outcome: Outcome, moment: float) -> None:
         """Tell the user of a submission what became of it, at a moment; they may react."""
-        person = self._people[submission.user.name]
-        again = self._reaction(person, submission, outcome)
-        if again:
-            later = moment + person.by_chance.uniform(0.1, 1.5) * HOUR
-            self._plan(replace(again, number=next(self._numbers), moment=later))
+        # Of its own, so that reactions do not change what people do anyway.
+        by_chance = Random(f"{submission.case.seed} {submission.attempt} {outcome.state}")
+        case = reaction(submission, outcome, by_chance)
+        if case:
+            later = moment + by_chance.uniform(0.1, 1.5) * HOUR
+            again = self._submission(submission.user, case, later, by_chance)
+            self._plan(replace(again, attempt=submission.attempt + 1))
 
     def _plan(self, submission: Submission) -> None:
         heapq.heappush(self._agenda, (submission.moment, next(self._order), submission))
@@ -92,7 +95,8 @@ class Campaign:
         made = []
         for _ in range(jobs):
             moment += by_chance.uniform(0.02, 0.3) * HOUR
-            made.append(self._submission(person, self._case(person, kind, moment), moment))
+            case = self._case(person, kind, moment)
+            made.append(self._submission(person.user, case, moment, by_chance))
         return made
 
     def _chain(self, person: _Person, moment: float) -> list[Submission]:
@@ -101,20 +105,13 @@ class Campaign:
             case = self._case(person, kind, moment)
             after = made[-1].number if made else None
             moment += 0.02 * HOUR
-            made.append(replace(self._submission(person, case, moment), after=after))
+            link = self._submission(person.user, case, moment, person.by_chance)
+            made.append(replace(link, after=after))
         return made
 
-    def _submission(
-        self, person: _Person, case: Case, moment: float, attempt: int = 1
-    ) -> Submission:
-        return Submission(
-            next(self._numbers),
-            moment,
-            person.user,
-            case,
-            attempt,
-            cancellation=_cancellation(case, person.by_chance),
-        )
+    def _submission(self, user: User, case: Case, moment: float, by_chance: Random) -> Submission:
+        wish = _cancellation(case, by_chance)
+        return Submission(next(self._numbers), moment, user, case, cancellation=wish)
 
     def _case(self, person: _Person, kind: Kind, moment: float) -> Case:
         by_chance, habit = person.by_chance, person.user.habit
@@ -161,18 +158,19 @@ class Campaign:
                 weights[flaw] /= 4
         return by_chance.choices(list(weights), list(weights.values()))[0]
 
-    def _reaction(self, person: _Person, old: Submission, outcome: Outcome) -> Submission | None:
-        habit, by_chance = person.user.habit, person.by_chance
-        # Arrays are looked at as a whole, by nobody; what waits is the affair of the first.
-        if outcome.is_good or old.case.tasks or old.after or old.attempt >= habit.most_tries:
-            return None
-        chance = by_chance.random()
-        if outcome.state in _NODES_FAULT or chance < habit.retries:
-            return self._submission(person, old.case, 0, old.attempt + 1)
-        if chance < habit.retries + habit.mends:
-            case = mended(old.case, outcome, by_chance)
-            return self._submission(person, case, 0, old.attempt + 1)
+
+def reaction(old: Submission, outcome: Outcome, by_chance: Random) -> Case | None:
+    """What a user submits after an outcome: the same again, something better, or nothing."""
+    habit = old.user.habit
+    # Arrays are looked at as a whole, by nobody; what waits is the affair of the first.
+    if outcome.is_good or old.case.tasks or old.after or old.attempt >= habit.most_tries:
         return None
+    chance = by_chance.random()
+    if outcome.state in _NODES_FAULT or chance < habit.retries:
+        return old.case
+    if chance < habit.retries + habit.mends:
+        return mended(old.case, outcome, by_chance)
+    return None
 
 
 def mended(case: Case, outcome: Outcome, by_chance: Random) -> Case:

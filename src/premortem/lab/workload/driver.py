@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from premortem.errors import Unavailable
 from premortem.lab import Lab
 from premortem.lab.workload.accidents import Accidents
 from premortem.lab.workload.campaign import Campaign
@@ -18,6 +19,7 @@ from premortem.lab.workload.submissions import Outcome, Submission
 
 LOOK_EVERY_S = 3.0
 PATIENCE_S = 240.0
+_MOST_MISSES = 10
 
 Job = tuple[int, int | None]
 
@@ -87,10 +89,12 @@ class Driver:
         self._open: dict[int, Submission] = {}
         self._left: dict[int, int] = {}
         self._known: set[Job] = set()
-        self._since: dict[Job, tuple[str, float]] = {}
+        # Since when jobs that will be cancelled are in the state for it.
+        self._since: dict[Job, float] = {}
         self._queue: list[Seen] = []
         self._waiting = 0
         self._running = 0
+        self._misses = 0
 
     def run(self) -> Report:
         """Run to the end; an interruption ends it early, and what was submitted goes on."""
@@ -152,7 +156,15 @@ class Driver:
         self._waiting += submission.jobs
 
     def _look(self, desk: Desk, began: float, *, react: bool) -> None:
-        self._queue = [seen for seen in desk.look() if seen.job in self._open]
+        try:
+            self._queue = [seen for seen in desk.look() if seen.job in self._open]
+        except Unavailable:
+            # A controller that is busy answers the next time.
+            self._misses += 1
+            if self._misses > _MOST_MISSES:
+                raise
+            return
+        self._misses = 0
         now = self._clock()
         states = Counter(seen.state for seen in self._queue)
         self._waiting, self._running = states["PENDING"], states["RUNNING"]
@@ -190,8 +202,5 @@ class Driver:
             wish = submission.cancellation if submission else None
             if submission is None or wish is None or seen.state != wish.state:
                 continue
-            state, since = self._since.setdefault((seen.job, seen.task), (seen.state, now))
-            if state != seen.state:
-                self._since[seen.job, seen.task] = (seen.state, now)
-            elif now - since >= wish.after_s:
+            if now - self._since.setdefault((seen.job, seen.task), now) >= wish.after_s:
                 desk.cancel(submission.user.name, seen.job)

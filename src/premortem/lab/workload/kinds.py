@@ -37,7 +37,7 @@ class Kind:
     memory_mb: tuple[int, int] = (12, 60)
     sizes: tuple[int, int] = (1_000, 50_000)
     cpu: float = 0.02
-    io_mb_s: float = 0.0
+    io_mb_s: float = 0.1
     cpus: tuple[int, ...] = (1, 1, 2)
     partition: str = "normal"
     options: tuple[str, ...] = ()

@@ -10,7 +10,6 @@ from premortem.lab.workload.catalogue import KINDS
 from premortem.lab.workload.habits import HABITS, Habit
 from premortem.lab.workload.kinds import Kind
 
-FEWEST = 28
 # Chosen by what they are for, not by fields of study.
 _CHAIN = ("prepare_case", "solve_case", "plot_case")
 _YIELDING = ("backfill_sweep",)
@@ -38,7 +37,6 @@ class User:
     kinds: dict[Kind, float]
     activity: float
     mail: bool
-    accounts: tuple[str, ...] = ()
 
 
 def population(seed: int, names: Sequence[str]) -> list[User]:

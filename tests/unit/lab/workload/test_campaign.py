@@ -74,6 +74,12 @@ class TestCampaign:
         assert [s.written() for s in one] == [s.written() for s in two]
         assert one != lived(campaign(4), 500)
 
+    def test_reactions_do_not_change_what_people_do_anyway(self) -> None:
+        heard, deaf = lived(campaign(3), 600), taken(campaign(3), 500)
+        first = [(s.user.name, s.moment, s.case) for s in heard if s.attempt == 1]
+        assert first == [(s.user.name, s.moment, s.case) for s in deaf][: len(first)]
+        assert len(first) < len(heard)
+
     def test_moments_follow_the_calendar(self) -> None:
         seen = taken(campaign(), 3000)
         moments = [submission.moment for submission in seen]

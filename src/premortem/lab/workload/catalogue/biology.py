@@ -45,7 +45,7 @@ done
         memory_mb=(60, 260),
         sizes=(1_000_000, 40_000_000),
         cpu=0.04,
-        cpus=(4, 8),
+        cpus=(2, 4),
         fragility=1.3,
     ),
     Kind(

@@ -62,7 +62,7 @@ cp @input@ cases/$CASE/control.inp
         memory_mb=(20, 140),
         sizes=(10_000, 400_000),
         cpu=0.03,
-        cpus=(2, 4, 4),
+        cpus=(1, 2, 4),
         fragility=1.2,
     ),
     Kind(
@@ -122,7 +122,7 @@ srun --ntasks=1 --cpus-per-task=@cpus@ @program@ --input @input@ --size @size@ -
         memory_mb=(20, 80),
         sizes=(8, 48),
         cpu=0.05,
-        cpus=(4, 8),
+        cpus=(2, 4),
     ),
     Kind(
         "nbody_galaxy",
@@ -177,7 +177,7 @@ srun --ntasks=1 @program@ --input @input@ --size @size@ --steps @steps@ --output
         sizes=(50, 400),
         cpu=0.03,
         io_mb_s=0.3,
-        cpus=(2, 4, 8),
+        cpus=(2, 4),
     ),
     Kind(
         "wave_field",

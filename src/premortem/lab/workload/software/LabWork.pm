@@ -17,7 +17,7 @@ sub options {
 
 sub plan {
     my ($path) = @_;
-    my %plan = (seconds => 1, rss_mb => 0, cpu => 0, leak_mb_s => 0, spike_mb => 0, spike_at => 0,
+    my %plan = (seconds => 1, rss_mb => 0, cpu => 0, io_mb_s => 0, leak_mb_s => 0, spike_mb => 0, spike_at => 0,
         stall_at => -1, end => 'ok', code => 0, message => '', output_mb => 0, scratch => '.');
     open(my $file, '<', $path) or die "$0: cannot open $path: $!\n";
     while (my $line = <$file>) {
@@ -30,6 +30,8 @@ sub plan {
 
 sub main {
     my %plan = plan(options(@_));
+    my $path = ".labwork-$$.tmp";
+    open(my $scratch, '>', $path) or die "$0: $path: $!\n";
     my ($began, $taken, $leaked, $step, @held) = (clock(), 0, 0, 0);
     while ((my $now = clock() - $began) < $plan{seconds}) {
         my $stalls = $plan{stall_at} >= 0 && $now >= $plan{stall_at};
@@ -41,11 +43,15 @@ sub main {
             if ($grown > $leaked + 0.2) { push @held, take($grown - $leaked); $leaked = $grown }
             my $until = clock() + $plan{cpu} * 0.5;
             while (clock() < $until) { my $sum = 0; $sum += $_ for 1 .. 200 }
+            sysseek($scratch, 0, 0);
+            syswrite($scratch, 'x' x int($plan{io_mb_s} * 0.5 * 1024 * 1024));
             print "record ", ++$step * 1000, "\n";
         }
         my $left = $plan{seconds} - (clock() - $began);
         select(undef, undef, undef, $left < 0.5 ? ($left > 0 ? $left : 0) : 0.5);
     }
+    close($scratch);
+    unlink $path;
     results(%plan) if $plan{output_mb};
     warn "$0: $plan{message}\n" if $plan{message};
     exit $plan{code} if $plan{end} eq 'exit';

@@ -62,6 +62,8 @@ def work(plan: Plan) -> None:
     held: list[bytes] = []
     taken, leaked, step, tick = 0.0, 0.0, 0, 0.5
     began = time.monotonic()
+    path = f".labwork-{os.getpid()}.tmp"
+    scratch = open(path, "wb", buffering=0)  # noqa: SIM115
     while (now := time.monotonic() - began) < plan.seconds:
         wanted = plan.rss_mb * min(1, (now + 0.5) / 2.5)
         if wanted > taken:
@@ -77,11 +79,15 @@ def work(plan: Plan) -> None:
             until = time.monotonic() + plan.cpu * tick
             while time.monotonic() < until:
                 sum(range(200))
+            scratch.seek(0)
+            scratch.write(b"x" * int(plan.io_mb_s * tick * 1024 * 1024))
             if step % 4 == 0:
                 print(f"epoch {step // 4:3d}  loss {1 / (1 + step):.4f}", flush=True)
             step += 1
         left = plan.seconds - (time.monotonic() - began)
         time.sleep(max(0, min(left, tick * (1 - plan.cpu))))
+    scratch.close()
+    os.unlink(path)
 
 
 def take(mb: float) -> bytes:
