@@ -147,7 +147,7 @@ class Campaign:
         often = 0.5 if drifted else habit.flaws
         often *= max(0.12, habit.learning ** person.done[kind.name])
         # Large jobs are where things go wrong.
-        often *= 0.7 + 0.9 * size
+        often *= 0.8 + size
         if by_chance.random() >= min(0.9, often * kind.fragility):
             return None
         weights = {flaw: weight * habit.taste.get(flaw, 1) for flaw, weight in WEIGHTS.items()}

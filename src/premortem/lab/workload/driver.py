@@ -95,29 +95,30 @@ class Driver:
         self._waiting = 0
         self._running = 0
         self._misses = 0
+        self._began = 0.0
 
     def run(self) -> Report:
         """Run to the end; an interruption ends it early, and what was submitted goes on."""
-        began = self._clock()
+        self._began = self._clock()
         try:
             with Desk(self._lab) as desk, Sampling(self._sampler, self._tell):
-                self._submit_all(desk, began)
-                self._wait_for_all(desk, began)
+                self._submit_all(desk)
+                self._wait_for_all(desk)
         except KeyboardInterrupt:
             self._report.interrupted = True
         finally:
             if self._accidents:
                 self._accidents.finish()
-        self._report.seconds = self._clock() - began
+        self._report.seconds = self._clock() - self._began
         return self._report
 
-    def _submit_all(self, desk: Desk, began: float) -> None:
-        looked, upcoming = began, self._campaign.next()
+    def _submit_all(self, desk: Desk) -> None:
+        looked, upcoming = self._began, self._campaign.next()
         while self._report.submitted < self._wanted:
             now = self._clock()
             if now - looked >= LOOK_EVERY_S:
                 looked = now
-                self._look(desk, began, react=True)
+                self._look(desk, react=True)
             if self._pace.moment(now) < upcoming.moment:
                 time.sleep(0.02)
             elif not self._pace.has_room(self._waiting, self._running):
@@ -127,16 +128,16 @@ class Driver:
                 self._submit(desk, upcoming)
                 upcoming = self._campaign.next()
 
-    def _wait_for_all(self, desk: Desk, began: float) -> None:
+    def _wait_for_all(self, desk: Desk) -> None:
         deadline = self._clock() + self._patience_s
         while self._open and self._clock() < deadline:
             time.sleep(LOOK_EVERY_S / 2)
-            self._look(desk, began, react=False)
+            self._look(desk, react=False)
         for job, submission in self._open.items():
             desk.cancel(submission.user.name, job)
         if self._open:
             time.sleep(LOOK_EVERY_S)
-            self._look(desk, began, react=False)
+            self._look(desk, react=False)
 
     def _submit(self, desk: Desk, submission: Submission) -> None:
         after = None
@@ -155,7 +156,7 @@ class Driver:
         self._report.submitted += submission.jobs
         self._waiting += submission.jobs
 
-    def _look(self, desk: Desk, began: float, *, react: bool) -> None:
+    def _look(self, desk: Desk, *, react: bool) -> None:
         try:
             self._queue = [seen for seen in desk.look() if seen.job in self._open]
         except Unavailable:
@@ -175,7 +176,7 @@ class Driver:
         if self._accidents:
             self._accidents.look(desk, self._report.submitted, self._queue, now)
         ended = sum(self._report.states.values())
-        rate = 60 * self._report.submitted / max(1.0, now - began)
+        rate = 60 * self._report.submitted / max(1.0, now - self._began)
         progress = Progress(self._report.submitted, ended, self._waiting, self._running, rate)
         self._progress(progress)
 

@@ -26,7 +26,7 @@ class Habit:
     flaws: float = 0.18
     taste: dict[Flaw, float] = field(default_factory=dict)
     learning: float = 1.0
-    memory: Range = (1.3, 2.2)
+    memory: Range = (1.1, 2.1)
     fixed_mb: int | None = None
     time: Range = (2, 6)
     fixed_minutes: int | None = None
@@ -50,7 +50,7 @@ _LIMITS = (Flaw.SLOW, Flaw.HANG, Flaw.LEAK, Flaw.SPIKE)
 
 HABITS = (
     Habit("careful", 0.08, memory=(1.6, 2.5), time=(3, 8), strict=1.0, mends=0.9),
-    Habit("novice", 0.45, _taste((*TEXT, *FILES), 2), strict=0.2, fixed_mb=100, session=(1, 3)),
+    Habit("novice", 0.45, _taste((*TEXT, *FILES), 2), strict=0.2, fixed_mb=90, session=(1, 3)),
     Habit("stubborn", 0.26, _taste(RUN, 2), retries=0.85, mends=0.1, most_tries=4),
     Habit("learner", 0.6, _taste(TEXT, 1.5), learning=0.95, strict=0.8, mends=0.9),
     Habit("drifter", 0.12, _taste(RUN, 4), drifts_on=9, retries=0.3, mends=0.3),
@@ -96,8 +96,8 @@ WEIGHTS = {
     Flaw.STALL: 13,
     Flaw.HANG: 14,
     Flaw.SLOW: 18,
-    Flaw.LEAK: 9,
-    Flaw.SPIKE: 4,
+    Flaw.LEAK: 12,
+    Flaw.SPIKE: 5,
     Flaw.FULL_DISK: 3.5,
     Flaw.NEVER_ELIGIBLE: 1.5,
     Flaw.DEADLINE: 0.8,

@@ -52,8 +52,8 @@ def population(seed: int, names: Sequence[str]) -> list[User]:
         chosen = list(fields[number % len(fields)])
         chosen.append(by_chance.choice(sorted(KINDS.keys() - set(_CHAIN + _YIELDING + _URGENT))))
         likings = {KINDS[kind]: by_chance.choice((1.0, 2.0, 4.0)) for kind in chosen}
-        if habit.name in ("gambler", "sweeper"):
-            likings |= {KINDS[kind]: 1.5 for kind in _YIELDING}
+        if habit.name in ("gambler", "sweeper", "optimist", "hoarder"):
+            likings |= {KINDS[kind]: 1.2 for kind in _YIELDING}
         if habit.name in ("hasty", "routine"):
             likings |= {KINDS[kind]: 1.2 for kind in _URGENT}
         activity = by_chance.uniform(0.6, 1.8)

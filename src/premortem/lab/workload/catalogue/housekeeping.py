@@ -156,7 +156,7 @@ touch progress.chk
 
 @program@ --input @input@ --size @size@ --seed $SLURM_ARRAY_TASK_ID
 """,
-        seconds=(10, 30),
+        seconds=(16, 45),
         memory_mb=(10, 60),
         sizes=(10_000, 900_000),
         partition="low",
