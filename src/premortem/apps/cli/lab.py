@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from premortem.apps.cli import lab_work
+from premortem.apps.cli.lab_folder import Folder, lab_folder
 from premortem.apps.cli.options import AsJson
 
 if TYPE_CHECKING:
@@ -39,11 +41,6 @@ Input, output and exit code are the command's own. It starts in the user's home,
 environment: a script of yours reaches sbatch by its input, `premortem lab run -- sbatch < job.sh`.
 """
 
-Folder = Annotated[
-    Path | None,
-    typer.Option("--folder", metavar="DIR", help="Folder of the lab; each has its own."),
-]
-
 
 def add_to(app: typer.Typer) -> None:
     """Add the command with its own commands."""
@@ -53,6 +50,7 @@ def add_to(app: typer.Typer) -> None:
     lab.command("status", help=STATUS)(status)
     # What follows the command is the command's, also without the two dashes.
     lab.command("run", help=RUN, context_settings={"allow_interspersed_args": False})(run)
+    lab.command("work", help=lab_work.HELP)(lab_work.work)
     app.add_typer(lab)
 
 
@@ -88,7 +86,7 @@ def up(
 
     began = time.monotonic()
     lab = Lab(
-        _folder(folder),
+        lab_folder(folder),
         slurm=slurm,
         cluster=cluster,
         nodes=nodes,
@@ -168,17 +166,11 @@ def run(
     os.execvp(line[0], line)
 
 
-def _folder(given: Path | None) -> Path:
-    import platformdirs
-
-    return given or platformdirs.user_state_path("premortem") / "lab"
-
-
 def _lab(folder: Path | None) -> Lab:
     from premortem.apps.cli.progress import say
     from premortem.lab import Lab
 
-    return Lab(_folder(folder), tell=say)
+    return Lab(lab_folder(folder), tell=say)
 
 
 def _print(words: str) -> None:
@@ -188,7 +180,7 @@ def _print(words: str) -> None:
 
 
 def _token_command(now: Status) -> str:
-    where = [] if now.folder == _folder(None).absolute() else ["--folder", str(now.folder)]
+    where = [] if now.folder == lab_folder(None).absolute() else ["--folder", str(now.folder)]
     inner = ["scontrol", "token", f"username={now.plan.user_names[0]}", "lifespan=3600"]
     return shlex.join(["premortem", "lab", "run", *where, "--", *inner])
 
