@@ -16,7 +16,7 @@ from premortem.stores import Store, open_store
 
 STORE = "jobs.db"
 # On a lab's own machine nobody is in the way.
-_PACE = Pace(every_s=10, slurmctld_calls=600, slurmdbd_calls=600)
+_PACE = Pace(every_s=20, slurmctld_calls=600, slurmdbd_calls=600)
 _TOKEN = ("scontrol", "token", "username=root", "lifespan=600")
 _PATIENCE_S = 120.0
 
@@ -28,12 +28,16 @@ def store_of(folder: Path) -> str:
 
 @contextmanager
 def collector_of(
-    lab: Lab, store: Store, *, tell: Callable[..., None] = lambda _event, **_values: None
+    lab: Lab,
+    store: Store,
+    *,
+    tell: Callable[..., None] = lambda _event, **_values: None,
+    sleep: Callable[[float], object] = time.sleep,
 ) -> Iterator[Collector]:
     """A collector that asks a lab through its slurmrestd."""
     caller = caller_from(command=lab.command(*_TOKEN), environment={})
     with RestCluster(lab.rest_url, caller) as cluster:
-        yield Collector(cluster, store, pace=_PACE, tell=tell)
+        yield Collector(cluster, store, pace=_PACE, tell=tell, sleep=sleep)
 
 
 def collect_all(lab: Lab, store: Store) -> None:

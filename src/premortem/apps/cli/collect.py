@@ -78,7 +78,7 @@ def collect(
     with invocation.store(store, read_only=False) as target, open_cluster(settings, url) as cluster:
         sampler = sstat(settings) if usage else None
         collector = Collector(
-            cluster, target, pace=pace, sampler=sampler, tell=_teller(as_json),
+            cluster, target, pace=pace, sampler=sampler, tell=teller(as_json),
             sleep=stopped.wait,
         )  # fmt: skip
         if once:
@@ -86,12 +86,17 @@ def collect(
             if done.problems and len(done.problems) == 2:
                 raise Unavailable("; ".join(done.problems.values()))
             return
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: stopped.set())
+        stopped_by_signals(stopped)
         collector.run(stopped.is_set)
 
 
-def _teller(as_json: bool) -> Callable[..., None]:
+def stopped_by_signals(stopped: threading.Event) -> None:
+    """Let an interruption end the work in order."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopped.set())
+
+
+def teller(as_json: bool) -> Callable[..., None]:
     """A line for each event: structured for machines, `name=value` for people."""
     from premortem.apps.cli.render import printable
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from premortem.apps.cli import lab_work
+from premortem.apps.cli import lab_collect, lab_work
 from premortem.apps.cli.lab_folder import Folder, lab_folder
 from premortem.apps.cli.options import AsJson
 
@@ -51,6 +51,7 @@ def add_to(app: typer.Typer) -> None:
     # What follows the command is the command's, also without the two dashes.
     lab.command("run", help=RUN, context_settings={"allow_interspersed_args": False})(run)
     lab.command("work", help=lab_work.HELP)(lab_work.work)
+    lab.command("collect", help=lab_collect.HELP)(lab_collect.collect)
     app.add_typer(lab)
 
 

@@ -30,6 +30,9 @@ def work(
         float | None,
         typer.Option(min=0.1, help="How long to submit; by default 190 jobs in a minute."),
     ] = None,
+    record: Annotated[
+        bool, typer.Option("--record", help="Keep samples of what running jobs use, too.")
+    ] = False,
     folder: Folder = None,
     as_json: AsJson = False,
 ) -> None:
@@ -38,6 +41,7 @@ def work(
     from premortem.apps.cli.exits import INTERRUPTED
     from premortem.apps.cli.progress import Status, say
     from premortem.lab import workload
+    from premortem.lab.collecting import StoreSampler
 
     lab = _running_lab(lab_folder(folder))
     with Status() as status:
@@ -45,7 +49,10 @@ def work(
         def show(progress: Progress) -> None:
             status.tell(_words(progress, jobs))
 
-        report = workload.work(lab, jobs=jobs, seed=seed, minutes=minutes, progress=show, tell=say)
+        report = workload.work(
+            lab, jobs=jobs, seed=seed, minutes=minutes, progress=show, tell=say,
+            sampler=StoreSampler(lab) if record else None,
+        )  # fmt: skip
     if as_json:
         render.print_json(_as_json(report, seed))
     else:
