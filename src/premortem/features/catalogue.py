@@ -249,18 +249,29 @@ def feature_set(
     family: Family = Family.GENERIC,
     *,
     names: Sequence[str] | None = None,
+    without: Sequence[str] = (),
     catalogue: Sequence[Feature] = CATALOGUE,
 ) -> FeatureSet:
     """All features of the family known at the point; or those named, if they are.
 
-    Asking for one that is not known yet is an error that names it and the field at fault.
+    Left out are those of a chapter, or made of a field, that `without` names. Asking for one that
+    is not known yet is an error that names it and the field at fault.
     """
+    chapters = {feature.chapter for feature in catalogue}
+    strange = [name for name in without if name not in chapters and name not in BY_NAME]
+    if strange:
+        raise InvalidInput(
+            f"neither a chapter of features nor a field: {', '.join(strange)}; chapters are "
+            f"{', '.join(sorted(chapters))}"
+        )
     by_name = {feature.name: place for place, feature in enumerate(catalogue)}
     if names is None:
         places = [
             place
             for place, feature in enumerate(catalogue)
-            if feature.known <= point.known and _belongs(feature, family)
+            if feature.known <= point.known
+            and _belongs(feature, family)
+            and not {feature.chapter, *feature.inputs} & set(without)
         ]
         return FeatureSet(point, tuple(catalogue[p] for p in places), tuple(places))
     unknown = [name for name in names if name not in by_name]

@@ -105,6 +105,24 @@ def facts_of(jobs: pl.DataFrame, *, zone: str) -> Facts:
     )
 
 
+def has_values(facts: Facts, *, sampled: bool) -> Array:
+    """Of each feature, by its place, whether any of these jobs can have a value for it.
+
+    Jobs that tell nothing of names, scripts or nodes leave whole groups of features empty.
+    """
+    found = np.ones(L.ROW_WIDTH, dtype=bool)
+    for group in range(L.GROUPS):
+        if facts.names[str(group)].null_count() == facts.names.height:
+            at = L.GROUPS_AT + group * L.GROUP_WIDTH
+            found[at : at + L.GROUP_WIDTH] = False
+            if group in L.LOOKED_BACK:
+                at = L.LOOK_AT + L.LOOKED_BACK.index(group) * L.LOOK_WIDTH
+                found[at : at + L.LOOK_WIDTH] = False
+    found[L.SCRIPT_AT : L.USAGE_AT] = len(facts.traits) > 1
+    found[L.USAGE_AT :] = sampled
+    return found
+
+
 def _values(started: pl.Expr, zone: str) -> list[pl.Expr]:
     local = pl.col("submit_time").dt.convert_time_zone(zone)
     offset = (local.dt.base_utc_offset() + local.dt.dst_offset()).dt.total_seconds()

@@ -79,3 +79,8 @@ def samples_of(jobs: pl.DataFrame) -> pl.DataFrame:
         return no_samples()
     carried = jobs.select("cluster", "job_id", SAMPLES).drop_nulls(SAMPLES)
     return conform_samples(carried.explode(SAMPLES).drop_nulls(SAMPLES).unnest(SAMPLES))
+
+
+def has_samples(jobs: pl.DataFrame) -> bool:
+    """Whether any job of a frame carries samples."""
+    return SAMPLES in jobs.columns and jobs[SAMPLES].null_count() < jobs.height

@@ -92,6 +92,7 @@ def benchmark_log(
     seed: int = 0,
     folds: int = 1,
     family: Family = Family.GENERIC,
+    without: Sequence[str] = (),
     zone: str = "UTC",
     quantile: float | None = None,
     trees: int = 400,
@@ -104,7 +105,8 @@ def benchmark_log(
 
     A point that cannot be judged gives one result with a message, and the others are not affected.
     `zone` is the site's, `quantile` where the cut (the first, with folds) is among the times of
-    submission. `models` are the names of those of `CONTENDERS` to judge, `USUAL` unless given;
+    submission. `without` names chapters and fields whose features are left out, see `feature_set`.
+    `models` are the names of those of `CONTENDERS` to judge, `USUAL` unless given;
     `tuned` searches for its parameters, in so many `trials`, `auto` for its engines, too. With
     `imbalance` the default model is also judged by each of these strategies.
     `progress` is told what is being done.
@@ -124,7 +126,7 @@ def benchmark_log(
         rows = Replay(zone).rows(labelled, SUBMIT if point.leaks else point)
         counted = ~np.isnan(outcomes[rows.jobs]) & ~np.isnan(facts.ended[rows.jobs])
         who = rows.jobs[counted]
-        features = feature_set(SUBMIT if point.leaks else point, family)
+        features = feature_set(SUBMIT if point.leaks else point, family, without=without)
         values = rows.values if counted.all() else rows.values[counted]
         contenders: dict[str, Classifier]
         if point.leaks:

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from premortem.features.catalogue import feature_set
 from premortem.features.facts import Facts, facts_of
 from premortem.features.points import Point
 from premortem.jobs.outcomes import Outcome
@@ -97,7 +96,7 @@ def _point(training: Training, one: TrainedPoint, facts: Facts, seed: int) -> di
     judged, model, zone = one.judged, one.model, training.model.zone
     outcomes, risk, threshold = judged.outcomes, judged.risk, judged.threshold
     jobs = training.labelled[judged.jobs]
-    names = feature_set(model.point, training.model.family).names
+    names = list(judged.names)
     submitted = facts.submitted[judged.jobs]
     draws = Draws(user_numbers(jobs), submitted, seed=seed)
     learned = _learned_outcomes(training.labelled, facts, model.point, before=submitted.min())

@@ -12,11 +12,12 @@ import numpy as np
 import polars as pl
 
 from premortem.errors import InvalidInput
-from premortem.features.catalogue import Family, feature_set
-from premortem.features.facts import Facts, facts_of
+from premortem.features.catalogue import CATALOGUE, Family, feature_set
+from premortem.features.facts import Facts, facts_of, has_values
 from premortem.features.points import START, SUBMIT, Point, running
 from premortem.features.replay import Replay
 from premortem.jobs.labels import LabelPolicy
+from premortem.jobs.samples import has_samples
 from premortem.jobs.usage import core_hours
 from premortem.models.port import Array, Moments
 from premortem.prediction.model import Booster, Model, PointModel, Trees, columns_of
@@ -60,11 +61,13 @@ class Options:
 class Judged:
     """The latest jobs, none of which was learned from: their rows, risk and outcome.
 
-    `jobs` are their places in the labelled frame. `threshold` is the one chosen before they came.
+    `jobs` are their places in the labelled frame, `names` those of the rows' columns. `threshold`
+    is the one chosen before they came.
     `named` is the way in which each would most likely fail, "" where ways were not told apart.
     """
 
     jobs: Array
+    names: Sequence[str] = field(repr=False)
     values: Array = field(repr=False)
     outcomes: Array
     risk: Array
@@ -165,7 +168,9 @@ def _train_point(
 ) -> TrainedPoint:
     features = feature_set(point, options.family)
     counted = ~np.isnan(site.outcomes) & ~np.isnan(site.facts.ended)
-    rows = Replay(site.zone).rows(site.labelled, point, only=counted, columns=features.places)
+    told = has_values(site.facts, sampled=has_samples(site.labelled))
+    places = [place for place in features.places if told[place]]
+    rows = Replay(site.zone).rows(site.labelled, point, only=counted, columns=places)
     who, values = rows.jobs, rows.values
     outcomes = site.outcomes[who]
     moments = Moments(site.facts.submitted[who], site.facts.ended[who])
@@ -175,7 +180,7 @@ def _train_point(
     (split,) = splits(moments.submitted, quantile=1 - JUDGED_SHARE)
     before, after = split.training(moments.submitted, moments.ended), split.test(moments.submitted)
     _require_enough(outcomes[before])
-    names, kinds = list(features.names), None
+    names, kinds = [CATALOGUE[place].name for place in places], None
     if options.profiles:
         progress(f"{point}: profiles")
         profiles, kinds = kinds_of(
@@ -207,7 +212,7 @@ def _train_point(
         )
 
     judged = Judged(
-        who[after], values[after], outcomes[after], earlier.risk(values[after]), threshold,
+        who[after], names, values[after], outcomes[after], earlier.risk(values[after]), threshold,
         int(before.sum()), likely_causes(causes_by(before), values[after], names),
     )  # fmt: skip
 

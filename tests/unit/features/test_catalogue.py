@@ -233,3 +233,14 @@ class TestFingerprints:
             for chosen in (names, names[1:], names[:-1], [*names[1:], names[0]])
         }
         assert len(prints) == 4
+
+
+def test_chapters_and_fields_can_be_left_out() -> None:
+    whole = {f.name for f in feature_set(running(120)).features}
+    bare = {f.name for f in feature_set(running(120), without=["script", "usage"]).features}
+    assert bare < whole
+    gone = whole - bare
+    assert {"script_lines", "script_streak", "program_ended", "usage_rss_mb"} <= gone
+    assert all(name.startswith(("script_", "program_", "usage_")) for name in gone)
+    with pytest.raises(InvalidInput, match="neither a chapter of features nor a field: scripts"):
+        feature_set(SUBMIT, without=["scripts"])

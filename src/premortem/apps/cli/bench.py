@@ -102,6 +102,14 @@ def bench(
         int, typer.Option(min=0, max=10_000, metavar="N", help="Trials of the tuned model.")
     ] = 20,
     family: given.FamilyName = "generic",
+    without: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Leave out features of this chapter, or made of this field, such as script or "
+            "usage; repeatable.",
+        ),
+    ] = None,
     label_policy: Annotated[
         str | None,
         typer.Option(
@@ -167,6 +175,7 @@ def bench(
             found = benchmark_log(
                 log.jobs,
                 points=wanted, policy=policy, seed=seed, folds=folds, family=Family(family),
+                without=tuple(without or ()),
                 zone=how.context.zone, quantile=quantile, trees=trees, models=models,
                 imbalance=strategies, trials=trials,
                 progress=status.under(path),
@@ -177,7 +186,8 @@ def bench(
         "versions": _versions(),
         "seed": seed,
         "settings": {
-            "points": _names(wanted), "family": family, "folds": folds, "quantile": quantile,
+            "points": _names(wanted), "family": family, "without": list(without or ()),
+            "folds": folds, "quantile": quantile,
             "trees": trees, "models": models, "imbalance": [str(s) for s in strategies],
             "trials": trials, "head": head, "format": str(format),
             "columns": columns, "delimiter": delimiter, "mapping": mapping,
