@@ -61,12 +61,12 @@ def bare(jobs_file: str, point_name: str, fits: str) -> dict[str, Any]:
     from premortem.features.points import parse_point
     from premortem.features.replay import Replay
     from premortem.models.boosted import finite, used_columns
-    from premortem.training.benchmark import outcomes_of
 
     point = parse_point(point_name)
     jobs = pl.read_parquet(jobs_file)
     rows = Replay().rows(jobs, point, columns=feature_set(point).places)
-    outcomes, ended = outcomes_of(jobs)[rows.jobs], facts_of(jobs, zone="UTC").ended[rows.jobs]
+    facts = facts_of(jobs, zone="UTC")
+    outcomes, ended = facts.outcomes[rows.jobs], facts.ended[rows.jobs]
     counted = ~np.isnan(outcomes) & ~np.isnan(ended)
     values, outcomes = rows.values[counted], outcomes[counted]
     used = used_columns(values)

@@ -56,6 +56,12 @@ class Facts:
     ended: Array
     order: Array
 
+    @property
+    def outcomes(self) -> Array:
+        """1 for jobs that failed, 0 for those that completed, NaN for all others."""
+        found: Array = self.values[:, L.OUTCOME]
+        return found
+
 
 def facts_of(jobs: pl.DataFrame, *, zone: str) -> Facts:
     """The facts of labelled jobs (`outcome` and `cause` of a label policy); `zone` is the site's.

@@ -36,5 +36,7 @@ class Recipe:
     parameters: TreeParameters = TreeParameters()
 
 
+# What XGBoost does when told only how many trees to grow, and how deep.
+LIBRARY = TreeParameters(learning_rate=0.3, leaf_weight=1.0, l2=1.0, rows=1.0, columns=1.0)
 # For what does not change with time.
 BOLD = TreeParameters(learning_rate=0.1, leaf_weight=1.0, l2=1.0, rows=1.0, columns=1.0)

@@ -12,11 +12,13 @@ import polars as pl
 
 from premortem.errors import InvalidInput
 from premortem.features.catalogue import CATALOGUE
+from premortem.features.facts import facts_of
 from premortem.features.points import START, SUBMIT, Point
 from premortem.features.replay import Replay
 from premortem.jobs.fields import Kind
 from premortem.jobs.labels import LabelPolicy
 from premortem.jobs.states import STATES, Progress
+from premortem.models.following import LAST, followed
 from premortem.models.port import Array
 from premortem.prediction.model import Model, PointModel
 from premortem.prediction.reasons import Reason, reasons
@@ -103,16 +105,23 @@ def predict(
     records = {int(place): labelled.row(int(place), named=True) for place in places}
     points = {place: point or point_for(job, model, now) for place, job in records.items()}
     found: dict[int, Prediction] = {}
+    facts = facts_of(labelled, zone=model.zone)
+    ended, outcomes = facts.ended, facts.outcomes
+    as_of = _last_seen(labelled, now) if point is None else None
     for one in dict.fromkeys(points.values()):
-        only = np.zeros(labelled.height, dtype=bool)
-        only[[place for place, its in points.items() if its == one]] = True
-        as_of = _last_seen(labelled, now) if point is None else None
-        rows = Replay(model.zone).rows(labelled, one, only=only, as_of=as_of)
+        asked = np.zeros(labelled.height, dtype=bool)
+        asked[[place for place, its in points.items() if its == one]] = True
+        lately = _ended_lately(ended, outcomes, before=float(facts.submitted[asked].min()))
+        rows = Replay(model.zone).rows(labelled, one, only=asked | lately, as_of=as_of)
+        mine = asked[rows.jobs]
+        risk = followed(
+            model.at(one).risk(rows.values), outcomes[rows.jobs], ended[rows.jobs], rows.moments
+        )
         told = predictions(
-            model.at(one), rows.values, [records[int(place)] for place in rows.jobs],
-            most_reasons=most_reasons, voice=voice,
+            model.at(one), rows.values[mine], [records[int(place)] for place in rows.jobs[mine]],
+            risk=risk[mine], most_reasons=most_reasons, voice=voice,
         )  # fmt: skip
-        found |= dict(zip(map(int, rows.jobs), told, strict=True))
+        found |= dict(zip(map(int, rows.jobs[mine]), told, strict=True))
     return [found[place] for place in map(int, places) if place in found]
 
 
@@ -123,17 +132,29 @@ def _last_seen(jobs: pl.DataFrame, now: datetime) -> Array | None:
     return seen.to_series().dt.epoch("s").cast(pl.Float64).fill_null(np.nan).to_numpy()
 
 
+def _ended_lately(ended: Array, outcomes: Array, *, before: float) -> Array:
+    """The last jobs that had ended before a moment, and all that ended since."""
+    over = np.where(np.isnan(outcomes), np.nan, ended)
+    earlier = np.sort(over[over < before])
+    since = earlier[-LAST] if len(earlier) >= LAST else -np.inf
+    return over >= since
+
+
 def predictions(
     model: PointModel,
     rows: Array,
     jobs: Sequence[Mapping[str, Any]],
     *,
+    risk: Array | None = None,
     most_reasons: int = 3,
     voice: Literal["your", "their"] = "your",
 ) -> list[Prediction]:
-    """Predictions for rows of the replay, `jobs` being the records they are of."""
+    """Predictions for rows of the replay, `jobs` being the records they are of.
+
+    `risk` is the model's own unless given, as one that follows the cluster.
+    """
     seen = model.seen(rows)
-    risk = model.trees.risk(seen)
+    risk = model.trees.risk(seen) if risk is None else risk
     shares = model.cause_shares(seen)
     causes = list(model.causes)
     shown = model.trees.shown(seen)

@@ -18,7 +18,8 @@ from premortem.features.replay import Replay
 from premortem.jobs.labels import LabelPolicy
 from premortem.models.boosted import BoostedTrees
 from premortem.models.engines import ENGINES
-from premortem.models.parameters import BOLD, TreeParameters
+from premortem.models.following import followed
+from premortem.models.parameters import BOLD, LIBRARY, TreeParameters
 from premortem.models.port import Array, Classifier, Moments
 from premortem.training import metrics
 from premortem.training.baselines import BASELINES, OnColumns, baselines
@@ -32,7 +33,8 @@ from premortem.training.tuning import Budget
 MODEL = "xgboost"
 # What can be judged, and what is unless something else is asked for.
 TUNED = "tuned"
-CONTENDERS = (*ENGINES, TUNED, AUTO, *BASELINES)
+UNTUNED = "untuned"
+CONTENDERS = (*ENGINES, UNTUNED, TUNED, AUTO, *BASELINES)
 USUAL = (MODEL, *BASELINES)
 DEFAULT_TRIALS = Budget().trials
 # With fewer jobs to judge by, or to learn from, a number would say nothing.
@@ -107,7 +109,8 @@ def benchmark_log(
     `zone` is the site's, `quantile` where the cut (the first, with folds) is among the times of
     submission. `without` names chapters and fields whose features are left out, see `feature_set`.
     `models` are the names of those of `CONTENDERS` to judge, `USUAL` unless given;
-    `tuned` searches for its parameters, in so many `trials`, `auto` for its engines, too. With
+    `tuned` searches for its parameters, in so many `trials`, `auto` for its engines, too; `untuned`
+    has XGBoost's own, but for the number of trees. With
     `imbalance` the default model is also judged by each of these strategies.
     `progress` is told what is being done.
     """
@@ -118,7 +121,7 @@ def benchmark_log(
         )
     labelled = policy.label(jobs)
     facts = facts_of(labelled, zone=zone)
-    outcomes = outcomes_of(labelled)
+    outcomes = facts.outcomes
     cuts = splits(facts.submitted, folds=folds, quantile=quantile)
     results: list[PointResult] = []
     for point in sorted(dict.fromkeys(points), key=lambda point: point.leaks):
@@ -141,6 +144,8 @@ def benchmark_log(
             contenders = {
                 name: OnColumns(_trees(trees, seed, name), features.places) for name in ENGINES
             }
+            plain = BoostedTrees(replace(LIBRARY, rounds=trees), seed=seed)
+            contenders[UNTUNED] = OnColumns(plain, features.places)
             for name, engine in ((TUNED, MODEL), (AUTO, AUTO)):
                 tuned = TunedTrees(engine=engine, budget=Budget(trials), seed=seed)
                 contenders[name] = OnColumns(tuned, features.places)
@@ -150,17 +155,11 @@ def benchmark_log(
                 learner = Balanced(strategy, lambda: _trees(trees, seed), seed=seed)
                 contenders[f"{MODEL}+{strategy}"] = OnColumns(learner, features.places)
         population = _Population(
-            point, values, outcomes[who], facts.submitted[who], facts.ended[who]
-        )
+            point, values, outcomes[who], facts.submitted[who], facts.ended[who],
+            rows.moments[counted],
+        )  # fmt: skip
         results += _judged(population, cuts, contenders, progress)
     return results
-
-
-def outcomes_of(labelled: pl.DataFrame) -> Array:
-    """1 for jobs that failed, 0 for those that completed, NaN for all others."""
-    words = {"completed": 0.0, "failed": 1.0}
-    codes = labelled["outcome"].replace_strict(words, default=None, return_dtype=pl.Float64)
-    return codes.fill_null(float("nan")).to_numpy()
 
 
 def _trees(trees: int, seed: int, engine: str = MODEL) -> BoostedTrees:
@@ -181,6 +180,7 @@ class _Population:
     outcomes: Array
     submitted: Array
     ended: Array
+    moments: Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +273,11 @@ def _scored(
         threshold = metrics.best_f1_threshold(*model.judged)
     fitted = perf_counter()
     risk = model.risk(population.values[test])
+    if _judges_itself(model):
+        # As it is used: every risk corrected by what was known of other jobs at its moment.
+        risk = followed(
+            risk, population.outcomes[test], population.ended[test], population.moments[test]
+        )
     done = perf_counter()
     return _Scored(
         population.outcomes[test], risk, population.ended[test], threshold, len(values),

@@ -9,9 +9,9 @@ import numpy as np
 
 from premortem.errors import InvalidInput
 from premortem.features.catalogue import CATALOGUE, feature_set
+from premortem.features.facts import facts_of
 from premortem.features.points import SUBMIT
 from premortem.features.replay import Replay
-from premortem.training.benchmark import outcomes_of
 from premortem.training.correlation import correlation_map
 from premortem.training.kinds import MOST_PROFILES
 from premortem.training.profiles import describe, fit_profiles
@@ -42,8 +42,9 @@ def portrait(
         described = describe(labelled[rows.jobs], kinds, ended)
         profiles = {**fit.as_dict(), "described": [profile.as_dict() for profile in described]}
     features = feature_set(SUBMIT, family)
+    outcomes = facts_of(labelled, zone=training.model.zone).outcomes
     with suppress(InvalidInput):
         correlation = correlation_map(
-            rows.values[:, list(features.places)], features.names, outcomes_of(labelled)[rows.jobs]
+            rows.values[:, list(features.places)], features.names, outcomes[rows.jobs]
         ).as_dict()
     return profiles, correlation

@@ -21,7 +21,6 @@ from premortem.models.port import Array
 from premortem.training import metrics
 from premortem.training import report_figures as figures
 from premortem.training import report_slices as slices
-from premortem.training.benchmark import outcomes_of
 from premortem.training.importance import importance_of
 from premortem.training.intervals import DRAWS, Draws
 from premortem.training.report_scores import baseline_risks, scores_of
@@ -99,7 +98,7 @@ def _point(training: Training, one: TrainedPoint, facts: Facts, seed: int) -> di
     names = list(judged.names)
     submitted = facts.submitted[judged.jobs]
     draws = Draws(user_numbers(jobs), submitted, seed=seed)
-    learned = _learned_outcomes(training.labelled, facts, model.point, before=submitted.min())
+    learned = _learned_outcomes(facts, model.point, before=submitted.min())
     rivals = baseline_risks(judged.values, names, float(learned.mean()))
     unit, times = slices.by_time(jobs["submit_time"], zone)
     ended = judged.values[:, names.index("user_ended")] if "user_ended" in names else None
@@ -159,11 +158,9 @@ def _count_users(jobs: pl.DataFrame) -> int:
     return len(set(user_numbers(jobs).tolist()) - {-1})
 
 
-def _learned_outcomes(
-    labelled: pl.DataFrame, facts: Facts, point: Point, *, before: float
-) -> Array:
+def _learned_outcomes(facts: Facts, point: Point, *, before: float) -> Array:
     """What became of the jobs in the point's population that had ended before."""
-    outcomes = outcomes_of(labelled)
+    outcomes = facts.outcomes
     learned = ~np.isnan(outcomes) & (facts.ended < before) & (facts.submitted < before)
     if point.after_start_s is not None:
         moment = facts.started + point.after_start_s

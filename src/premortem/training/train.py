@@ -19,9 +19,9 @@ from premortem.features.replay import Replay
 from premortem.jobs.labels import LabelPolicy
 from premortem.jobs.samples import has_samples
 from premortem.jobs.usage import core_hours
+from premortem.models.following import followed
 from premortem.models.port import Array, Moments
 from premortem.prediction.model import Booster, Model, PointModel, Trees, columns_of
-from premortem.training.benchmark import outcomes_of
 from premortem.training.causes import cause_models, likely_causes
 from premortem.training.imbalance import Imbalance
 from premortem.training.kinds import kinds_of
@@ -115,7 +115,7 @@ def train(
     if journal and options.on:
         raise InvalidInput("a search on Ray keeps no journal: leave one of the two out")
     labelled = policy.label(jobs)
-    site = _Site(labelled, facts_of(labelled, zone=zone), outcomes_of(labelled), zone)
+    site = _Site(labelled, facts_of(labelled, zone=zone), zone)
     trained: dict[str, TrainedPoint] = {}
     left_out: dict[str, str] = {}
     interrupted = False
@@ -154,7 +154,6 @@ class _Site:
 
     labelled: pl.DataFrame
     facts: Facts
-    outcomes: Array
     zone: str
 
 
@@ -167,12 +166,12 @@ def _train_point(
     tried: Callable[[Trial], None],
 ) -> TrainedPoint:
     features = feature_set(point, options.family)
-    counted = ~np.isnan(site.outcomes) & ~np.isnan(site.facts.ended)
+    counted = ~np.isnan(site.facts.outcomes) & ~np.isnan(site.facts.ended)
     told = has_values(site.facts, sampled=has_samples(site.labelled))
     places = [place for place in features.places if told[place]]
     rows = Replay(site.zone).rows(site.labelled, point, only=counted, columns=places)
     who, values = rows.jobs, rows.values
-    outcomes = site.outcomes[who]
+    outcomes = site.facts.outcomes[who]
     moments = Moments(site.facts.submitted[who], site.facts.ended[who])
     if not len(who):
         wanted = f"{point.reached} and has ended" if point.reached else "has ended"
@@ -211,8 +210,11 @@ def _train_point(
             seed=options.seed,
         )
 
+    foretold = followed(
+        earlier.risk(values[after]), outcomes[after], moments.ended[after], rows.moments[after]
+    )
     judged = Judged(
-        who[after], names, values[after], outcomes[after], earlier.risk(values[after]), threshold,
+        who[after], names, values[after], outcomes[after], foretold, threshold,
         int(before.sum()), likely_causes(causes_by(before), values[after], names),
     )  # fmt: skip
 

@@ -86,8 +86,8 @@ def bench(
         typer.Option(
             "--model",
             metavar="NAME",
-            help="Only this model or baseline; repeatable. xgboost, lightgbm, catboost, tuned, "
-            "auto, majority, user_last_outcome, user_name_rate, xgboost_request.",
+            help="Only this model or baseline; repeatable. xgboost, lightgbm, catboost, untuned, "
+            "tuned, auto, majority, user_last_outcome, user_name_rate, xgboost_request.",
         ),
     ] = None,
     imbalance: Annotated[
