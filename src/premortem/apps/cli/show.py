@@ -46,6 +46,8 @@ def show(
     for record in records:
         output.print(_headline(record))
         output.print(_details(record))
+        if record["script"] is not None:
+            output.print(_script(record["script"]))
     if found.height > len(records):
         output.print(
             f"{found.height - len(records)} older record(s) of this number; --all shows them.",
@@ -70,7 +72,7 @@ def _details(record: dict[str, Any]) -> Any:
     chapter = None
     for field in FIELDS:
         value = record[field.name]
-        if value is None:
+        if value is None or field.name == "script":
             continue
         shown = render.duration(value) if field.unit == "s" else render.shown(value)
         if field.unit not in ("", "s"):
@@ -80,3 +82,13 @@ def _details(record: dict[str, Any]) -> Any:
         )
         chapter = field.group
     return render.table(None, ("", "field", "value", "known at"), rows)
+
+
+def _script(text: str) -> Any:
+    """The script as it is written, below the table."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from premortem.apps.cli import render
+
+    return Padding(Text(render.printable_lines(text.expandtabs().rstrip("\n"))), (1, 0, 1, 4))
