@@ -16,7 +16,6 @@ from trainings import judged_otherwise, small_training
 from premortem.apps.drawing import Axes, heat_map
 from premortem.apps.markup import Safe, percent, table
 from premortem.apps.report_page import report_page
-from premortem.features.catalogue import feature_set
 from premortem.features.points import SUBMIT
 from premortem.training.correlation import correlation_map
 from premortem.training.profiles import describe, fit_profiles
@@ -45,7 +44,7 @@ def page(report: dict[str, Any]) -> Parsed:
 def extras(training: Training) -> dict[str, Any]:
     """Profiles and correlations, as a training has them."""
     judged = training.points["submit"].judged
-    names = feature_set(SUBMIT).names
+    names = list(judged.names)
     fit = fit_profiles(judged.values, names, point=SUBMIT, seed=0, most=3)
     number, _ = fit.mixture.assign(judged.values)
     described = describe(training.labelled[judged.jobs], number)
