@@ -15,8 +15,9 @@ from premortem.jobs.fields import KEY
 from premortem.jobs.samples import with_samples
 from premortem.jobs.sightings import fold
 from premortem.jobs.states import STATES, Progress
-from premortem.operations.collecting import Cluster, Sampler, sampled
+from premortem.operations.collecting import Cluster
 from premortem.operations.lookup import find_job
+from premortem.operations.sampling import Sampler, sampled
 from premortem.operations.training import HISTORY, history
 from premortem.prediction.model import Model
 from premortem.prediction.predict import Prediction, policy_of, predict

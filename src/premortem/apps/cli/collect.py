@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import threading
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -83,12 +84,23 @@ def collect(
         )  # fmt: skip
         if once:
             done = collector.round()
-            if done.problems and len(done.problems) == 2:
-                raise Unavailable("; ".join(done.problems.values()))
+            if len(done.problems) == 2:
+                raise Unavailable("; ".join(dict.fromkeys(done.problems.values())))
             return
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: stopped.set())
-        collector.run(stopped.is_set)
+        _stop_on_signal(stopped)
+        with suppress(KeyboardInterrupt):
+            collector.run(stopped.is_set)
+
+
+def _stop_on_signal(stopped: threading.Event) -> None:
+    """Stop at once when told to: nothing is lost, however far a round had come."""
+
+    def stop(*_: object) -> None:
+        stopped.set()
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
 
 
 def _teller(as_json: bool) -> Callable[..., None]:

@@ -26,7 +26,7 @@ from premortem.sources.port import Batch, Context, together
 # told, unless one says otherwise; and scripts can be had.
 _SINCE_40 = 40
 _IN_FULL = (("disable_truncate_usage_time", "true"), ("show_duplicates", "true"))
-_AT_A_TIME = 50
+_AT_A_TIME = 200
 _WINDOW_BYTES = 64 << 20
 
 
@@ -78,7 +78,7 @@ class RestCluster:
         while window := windows.current:
             query = [("start_time", f"uts{window[0]}"), ("end_time", f"uts{window[1]}")]
             query += self._in_full()
-            begun = time.monotonic()
+            begun = time.monotonic() - self.calls.waited_s
             try:
                 answer = self._ask(
                     "slurmdb/{}/jobs",
@@ -91,7 +91,7 @@ class RestCluster:
                     raise
                 windows.halve()
                 continue
-            took = (time.monotonic() - begun) / self._slow_s
+            took = (time.monotonic() - self.calls.waited_s - begun) / self._slow_s
             size = answer.size / self._window_bytes if answer else 0.0
             yield from self._jobs(answer)
             windows.answered(max(took, size))
@@ -121,6 +121,11 @@ class RestCluster:
                 if script:
                     found[script[0]] = script[1]
         return found
+
+    @property
+    def scripts_at_once(self) -> int:
+        """Of how many jobs one call tells the scripts."""
+        return _AT_A_TIME
 
     def partitions(self) -> list[Partition]:
         """The partitions; see `Controller`."""
