@@ -67,9 +67,7 @@ def rounds_until(
 
 def is_complete(collector: Collector) -> bool:
     """Whether nothing is open or missing any more."""
-    return not (
-        collector.state.open or collector.state.without_details or collector.state.problems
-    )
+    return not (collector.state.open or collector.state.without_details or collector.state.problems)
 
 
 def rows_of(store: Store, job_id: int) -> list[dict[str, Any]]:
