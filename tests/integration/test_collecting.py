@@ -1,10 +1,11 @@
-"""A real Slurm collected into a store: everything is there, once, and whatever happens meanwhile."""
+"""A real Slurm collected into a store: everything is there once, whatever happens meanwhile."""
 
 from __future__ import annotations
 
 import subprocess
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,13 @@ from collected import (
 )
 from slurm_lab import running, submit, wait_for
 
+from premortem.errors import Unavailable
 from premortem.lab import Lab
+from premortem.operations.collecting import Pace
+from premortem.sources.live.port import Daemon
 from premortem.sources.live.questions import Patience
+from premortem.sources.live.rest import RestCluster
+from premortem.sources.port import Batch
 
 pytestmark = pytest.mark.alone
 
@@ -223,3 +229,56 @@ class TestManyTasks:
             assert ran.height > 20
             assert set(ran["state"]) <= {"COMPLETED", "CANCELLED"}
             assert set(ran["script"]) == {"#!/bin/bash\ntrue\n"}
+
+
+class TestClocks:
+    @pytest.mark.parametrize("behind_s", [3600, -300])
+    def test_this_machine_and_the_cluster_differ(
+        self, lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, behind_s: int
+    ) -> None:
+        skews: list[int] = []
+
+        def tell(event: str, **values: int) -> None:
+            if event == "clock_skew":
+                skews.append(values["cluster_ahead_s"])
+
+        def now() -> datetime:
+            return datetime.now(UTC) - timedelta(seconds=behind_s)
+
+        def forgotten(cluster: RestCluster) -> Batch:
+            raise Unavailable("slurmctld is not asked")
+
+        with collecting(lab, tmp_path, now=now, tell=tell) as (collector, store):
+            first = submit(lab, "exit 8")
+            wait_for(lab, first, "FAILED")
+            collector.round()
+            assert len(skews) == (behind_s > 0)
+            # From here on accounting alone tells.
+            monkeypatch.setattr(RestCluster, "live", forgotten)
+            last = submit(lab, "exit 9")
+            wait_for(lab, last, "FAILED")
+            rounds_until(collector, lambda: not collector.state.without_details)
+            assert listed_by_store(store, first, last) == listed_by_slurm(lab, ids(first, last))
+            assert row_of(store, last)["step_state"] == "FAILED"
+
+
+class TestBudget:
+    def test_a_minute_of_real_rounds(self, slurm: Lab, tmp_path: Path) -> None:
+        begun, made = time.monotonic(), list[tuple[float, str]]()
+        pace = Pace(every_s=0.5, slurmctld_calls=4, slurmdbd_calls=4)
+        with collecting(slurm, tmp_path, pace=pace) as (collector, store):
+            calls = collector._cluster.calls
+            gate = calls.before
+
+            def before(daemon: Daemon) -> None:
+                gate(daemon)
+                made.append((time.monotonic(), daemon))
+
+            calls.before = before
+            for _ in range(6):
+                submit(slurm, "exit 3")
+            collector.run(lambda: time.monotonic() > begun + 20)
+            assert len(made) == calls.slurmctld + calls.slurmdbd
+            for daemon in ("slurmctld", "slurmdbd"):
+                assert 2 <= sum(who == daemon for _, who in made) <= 4
+            assert store.jobs().height >= 6

@@ -26,7 +26,7 @@ class Budget:
     @property
     def left(self) -> int:
         """Calls that may still be made now."""
-        before = self._clock() - _MINUTE_S
+        before = self._clock() - _MINUTE_S - _MARGIN_S / 2
         while self._spent and self._spent[0] < before:
             self._spent.popleft()
         return max(0, self.per_minute - len(self._spent))

@@ -120,6 +120,7 @@ class Collector:
         self._tries = Tries(clock)
         self._without_script = 0
         self._waited_s = 0.0
+        self._looked_s = float("-inf")
         # When accounting was last read, and until when what was noted late is still to come.
         self._accounted_s = float("-inf")
         self._held_until_s = float("-inf")
@@ -164,7 +165,11 @@ class Collector:
     # --- the questions of a round ---------------------------------------------------------------
 
     def _look_at_live(self, done: Round) -> set[JobKey] | None:
-        """The jobs that slurmctld has in memory; None if it cannot be asked."""
+        """The jobs that slurmctld has in memory; None if it cannot be asked, or was just now."""
+        begun = self._clock()
+        if begun < self._looked_s + 54 / self._pace.slurmctld_calls:
+            return None
+        self._looked_s = begun
         batch = self._ask("slurmctld", self._cluster.live, done)
         if batch is None:
             return None
@@ -217,7 +222,8 @@ class Collector:
 
     def _read_details(self, done: Round) -> None:
         """Steps of jobs that failed, where a lack of memory may hide; and scripts, newest first."""
-        query = JobQuery(clusters=self.state.clusters, since=moment(self.state.details_from))
+        since = moment(self.state.details_from) or self._now()
+        query = JobQuery(clusters=self.state.clusters, since=since)
         columns = [*KEY, "array_job_id", "state", "step_state", "script"]
         jobs = self._store.jobs(query, columns)
         failed = pl.col("step_state").is_null() & (pl.col("state") == "FAILED")
@@ -228,8 +234,10 @@ class Collector:
         without = _keys(scriptless) if self._scripts_are_kept else ()
         left = {*self._failed, *self._tries.hopeful("script", without)}
         self.state.without_details = len(left)
-        oldest = min((at for _, _, at in left), default=self._now())
-        self.state.details_from = min(oldest, self._now() - self._pace.overlap).isoformat()
+        # Jobs of the time since accounting was last read may still turn up.
+        read = moment(self.state.watermark) or since
+        oldest = min((at for _, _, at in left), default=read)
+        self.state.details_from = min(oldest, read - self._pace.overlap).isoformat()
 
     def _read_steps(self, done: Round) -> None:
         """A job may fail long after it was submitted: `_failed` has those that were told of."""
