@@ -12,7 +12,8 @@ from typing import Any
 import polars as pl
 
 from premortem.lab import Lab
-from premortem.operations.collecting import Collector, Pace
+from premortem.operations.collecting import Collector
+from premortem.operations.paces import Pace
 from premortem.sources.live.callers import caller_from
 from premortem.sources.live.commands import CommandCluster
 from premortem.sources.live.questions import Patience

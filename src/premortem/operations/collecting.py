@@ -23,8 +23,10 @@ from premortem.errors import PremortemError, Unavailable
 from premortem.jobs.fields import KEY
 from premortem.jobs.frame import SCHEMA
 from premortem.jobs.states import STATES, Progress
+from premortem.operations.accounting_spans import AccountingSpans
 from premortem.operations.budgets import Budget
 from premortem.operations.collector_state import CollectorState, Counters, moment
+from premortem.operations.paces import Pace
 from premortem.operations.sampling import Sampler, sampled
 from premortem.operations.tries import JobKey, Tries
 from premortem.sources.live.port import Accounting, Controller, Daemon
@@ -32,8 +34,6 @@ from premortem.sources.port import Batch
 from premortem.stores.port import JobQuery, Store
 
 _UNFINISHED = tuple(s for s, progress in STATES.items() if progress is not Progress.ENDED)
-# Accounting is read in spans of this length, each remembered when it is done.
-_SPAN = timedelta(days=1)
 # How many jobs one question names at most.
 _AT_A_TIME = 200
 # A script that is not there so long after the job was submitted will not come.
@@ -48,21 +48,6 @@ _T = TypeVar("_T")
 
 class Cluster(Accounting, Controller, Protocol):
     """A cluster of which both daemons can be asked."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How often to ask, and how much at most: calls are those of any minute.
-
-    A first round looks back as far as `history`; later ones look back behind the last by `overlap`.
-    """
-
-    every_s: float = 60.0
-    slurmctld_calls: int = 6
-    slurmdbd_calls: int = 6
-    overlap: timedelta = timedelta(minutes=10)
-    history: timedelta = timedelta(days=1)
-    longest_pause_s: float = 600.0
 
 
 @dataclass(slots=True)
@@ -121,9 +106,7 @@ class Collector:
         self._without_script = 0
         self._waited_s = 0.0
         self._looked_s = float("-inf")
-        # When accounting was last read, and until when what was noted late is still to come.
-        self._accounted_s = float("-inf")
-        self._held_until_s = float("-inf")
+        self._spans = AccountingSpans(cluster, self.state, pace, now=now, clock=clock)
 
     def run(self, stopped: Callable[[], bool] = lambda: False) -> None:
         """Round after round until stopped, rarer while a daemon does not answer or is slow."""
@@ -138,11 +121,14 @@ class Collector:
             while not stopped() and (left := begun + pause - self._clock()) > 0:
                 self._sleep(min(left, 1.0))
 
-    def round(self) -> Round:
-        """Ask once for everything, as far as the budget goes."""
+    def round(self, *, patient: bool = True) -> Round:
+        """Ask once for everything, as far as the budget goes.
+
+        A patient one waits for the budget until all of accounting has been read.
+        """
         done, begun = Round(), self._clock()
         seen = self._look_at_live(done)
-        self._read_accounting(done)
+        self._read_accounting(done, patient=patient)
         if seen is not None:
             self._follow_missing(seen, done)
         if self.state.clusters:
@@ -155,7 +141,7 @@ class Collector:
     def _is_troubled(self) -> bool:
         """Whether a round went badly: a daemon or the store did not answer, or took long."""
         try:
-            done = self.round()
+            done = self.round(patient=False)
         except Unavailable as error:
             self._tell("no_store", why=str(error))
             return True
@@ -176,36 +162,18 @@ class Collector:
         self._keep("slurmctld", batch, done)
         return set(_keys(batch.jobs))
 
-    def _read_accounting(self, done: Round) -> None:
-        """What slurmdbd has noted since the watermark, and a while before.
-
-        That takes half of the budget at most: the rest is for what is asked by number.
-        """
-        begun = self._clock()
-        if begun < self._accounted_s + 120 / self._pace.slurmdbd_calls:
-            return
-        if "slurmdbd" in self.state.problems:
-            # What was to be noted meanwhile may come a while after slurmdbd itself.
-            self._held_until_s = begun + self._pace.overlap.total_seconds()
-        now = self._now()
-        mark = moment(self.state.watermark)
-        since = now - self._pace.history if mark is None else min(mark, now) - self._pace.overlap
-        self.state.details_from = self.state.details_from or since.isoformat()
-        # A cluster whose clock is ahead has noted things that lie in the future here.
-        last = now + timedelta(seconds=self.state.ahead_s + 1)
-        while since < last:
-            until = min(since + _SPAN, last)
-            # A question may be behind any batch.
-            ask = partial(next, iter(self._cluster.accounted(since, until)), _NOTHING)
-            while (batch := self._ask("slurmdbd", ask, done, patient=True)) is not _NOTHING:
-                if batch is None:
-                    return
-                self._keep("slurmdbd", batch, done)
-            if mark is None or begun >= self._held_until_s:
-                self.state.watermark = min(until, now).isoformat()
-                self.state.save(self._store)
-            since = until
-        self._accounted_s = begun
+    def _read_accounting(self, done: Round, *, patient: bool) -> None:
+        """What slurmdbd has noted since the watermark, and a while before."""
+        reading = self._spans.is_due
+        while reading:
+            batch = self._ask("slurmdbd", self._spans.read, done, patient=patient)
+            if "slurmdbd" in done.problems:
+                self._spans.begin_anew()
+            if batch is None:
+                return
+            self._keep("slurmdbd", batch, done)
+            self.state.save(self._store)
+            reading = self._spans.is_reading
 
     def _follow_missing(self, seen: set[JobKey], done: Round) -> None:
         """Ask slurmdbd what became of the jobs that slurmctld has forgotten."""
@@ -386,7 +354,6 @@ class Collector:
         self._tell("round", seconds=round(done.seconds, 2), open=len(self._open), **brought)
 
 
-_NOTHING = Batch(pl.DataFrame(), pl.DataFrame())
 _SCRIPTS = {name: SCHEMA[name] for name in (*KEY, "script")}
 
 

@@ -21,8 +21,9 @@ from staged_cluster import (
     staged_cluster,
 )
 
-from premortem.operations.collecting import Collector, Pace
+from premortem.operations.collecting import Collector
 from premortem.operations.collector_state import CollectorState
+from premortem.operations.paces import Pace
 from premortem.stores import Store, open_store
 
 HOUR = 3600
@@ -77,13 +78,29 @@ class TestBudget:
             assert all(job["step_state"] for job in told.values() if job["state"] == "FAILED")
 
     def test_a_long_history_is_read_within_it(self, store: Store) -> None:
+        events: list[str] = []
+        tell = lambda event, **_: events.append(event)  # noqa: E731
         pace = Pace(history=timedelta(days=20))
-        with staged_cluster(store, pace=pace) as (cluster, collector):
+        with staged_cluster(store, pace=pace, tell=tell) as (cluster, collector):
             cluster.jobs[1] = Invented(0, 5)
-            collector.round()
-            assert len(cluster.calls("slurmdbd")) > 60
+            collector.round(patient=False)
+            assert cluster.now_s < 1, "nothing is waited for"
+            run_until(collector, cluster, 500)
+            assert set(events) == {"round"}, "nor is anything waited for later"
+            assert collector.state.watermark is not None
+            assert collector.state.watermark >= BEGIN.isoformat()
+            # Windows grow from an hour to a day, and stay so.
+            assert 20 < len(cluster.calls("slurmdbd")) < 40
             assert most_in_a_minute(cluster.calls("slurmdbd")) <= 6
+            assert len(cluster.calls("slurmctld")) >= 6, "live jobs are looked at meanwhile"
             assert rows(store)[1]["state"] == "COMPLETED"
+
+    def test_a_patient_round_waits_until_all_is_read(self, store: Store) -> None:
+        with staged_cluster(store, pace=Pace(history=timedelta(days=9))) as (cluster, collector):
+            collector.round()
+            assert cluster.now_s > 60
+            assert most_in_a_minute(cluster.calls("slurmdbd")) <= 6
+            assert collector.state.watermark == BEGIN.isoformat()
 
 
 class TestWhatIsKept:

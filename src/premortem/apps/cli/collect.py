@@ -60,7 +60,8 @@ def collect(
     as_json: AsJson = False,
 ) -> None:
     """Collect, or tell how it is going."""
-    from premortem.operations.collecting import Collector, Pace
+    from premortem.operations.collecting import Collector
+    from premortem.operations.paces import Pace
 
     invocation: Invocation = context.obj
     if status:

@@ -53,6 +53,7 @@ class CommandCluster:
         self._programs = Programs(tuple(prefix), timeout_s)
         self._cluster = cluster
         self._own_name: str | None = None
+        # How long a window may be, as the last answers were.
         self._window = window
         self._slow_s = slow_s
         # Of each command, whether it knows JSON; scontrol of 22.05 does not, though squeue does.
@@ -70,10 +71,13 @@ class CommandCluster:
                 if windows.is_shortest:
                     raise
                 windows.halve()
+                self._window = windows.width
                 continue
             took = time.monotonic() - self.calls.waited_s - begun
             yield from batches
             windows.answered(took / self._slow_s)
+            self._window = windows.width
+            yield together([])
 
     def by_id(self, job_ids: Sequence[int]) -> Batch:
         """Jobs with what their steps tell; see `Accounting`."""

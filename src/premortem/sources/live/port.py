@@ -53,6 +53,7 @@ class Accounting(Protocol):
         """The jobs of a span of time, without their steps.
 
         The span is cut into windows, and a job that lives through several comes once for each.
+        Behind a window comes an empty batch: no batch takes more than one question.
         Jobs that never became eligible (held, waiting) are not among them: ask `by_id`.
         """
 

@@ -58,6 +58,7 @@ class RestCluster:
         self._named = number_of(version) if version else None
         self._negotiated: int | None = None
         self._cluster = cluster
+        # How long a window may be, as the last answers were.
         self._window = window
         self._slow_s = slow_s
         self._window_bytes = window_bytes
@@ -90,11 +91,14 @@ class RestCluster:
                 if windows.is_shortest:
                     raise
                 windows.halve()
+                self._window = windows.width
                 continue
             took = (time.monotonic() - self.calls.waited_s - begun) / self._slow_s
             size = answer.size / self._window_bytes if answer else 0.0
             yield from self._jobs(answer)
             windows.answered(max(took, size))
+            self._window = windows.width
+            yield together([])
 
     def live(self) -> Batch:
         """All jobs in slurmctld's memory; see `Controller`."""
