@@ -101,11 +101,11 @@ def look(store: Store, model: Model, seen: Seen) -> None:
     if not new:
         return
     jobs = history(store)
-    wanted = (
-        jobs.select(pl.struct(KEY))
-        .to_series()
-        .is_in(pl.DataFrame(new, schema=jobs.select(KEY).schema, orient="row").to_struct())
+    asked = pl.DataFrame(new, schema=jobs.select(KEY).schema, orient="row")
+    marked = jobs.select(KEY).join(
+        asked.with_columns(wanted=True), on=KEY, how="left", maintain_order="left"
     )
+    wanted = marked["wanted"].fill_null(False)
     predict(model, jobs, wanted.to_numpy(), point=SUBMIT, now=datetime.now(UTC), most_reasons=3)
     seen.predicted |= dict.fromkeys(new, time.time())
 
