@@ -50,6 +50,8 @@ class Stage:
     replies: list[Reply] = field(default_factory=list)
     # What is asked when no reply is left.
     last: Reply = field(default_factory=Reply)
+    # What answers instead of the replies, by the path that is asked for.
+    answer: Callable[[str], Reply] | None = None
     asked: list[str] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     over: threading.Event = field(default_factory=threading.Event)
@@ -70,7 +72,10 @@ def staged(*replies: Reply, certificate: tuple[Path, Path] | None = None) -> Ite
             else:
                 stage.asked.append(self.path)
                 stage.headers.append({name.lower(): value for name, value in self.headers.items()})
-                reply = stage.replies.pop(0) if stage.replies else stage.last
+                if stage.answer is not None:
+                    reply = stage.answer(self.path)
+                else:
+                    reply = stage.replies.pop(0) if stage.replies else stage.last
             stage.over.wait(reply.hang_s)
             try:
                 self._give(reply)

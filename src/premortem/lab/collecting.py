@@ -9,7 +9,8 @@ from pathlib import Path
 
 from premortem.errors import Unavailable
 from premortem.lab.lab import Lab
-from premortem.operations.collecting import Collector, Pace
+from premortem.operations.collecting import Collector
+from premortem.operations.paces import Pace
 from premortem.sources.live.callers import caller_from
 from premortem.sources.live.rest import RestCluster
 from premortem.stores import Store, open_store

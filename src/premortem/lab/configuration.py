@@ -127,8 +127,8 @@ def _quick_reactions() -> Iterator[tuple[str, object]]:
     yield "InactiveLimit", 0
     yield "Waittime", 0
     yield "MinJobAge", 600
-    yield "MaxJobCount", 20_000
-    yield "MaxArraySize", 5_001
+    yield "MaxJobCount", 60_000
+    yield "MaxArraySize", 20_001
     yield "JobRequeue", 0
     yield "SchedulerType", "sched/backfill"
     yield (

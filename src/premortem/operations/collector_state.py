@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
@@ -44,9 +44,11 @@ class CollectorState:
 
     `problems` are why a daemon could not be asked last time, `answered` when it last could;
     `ahead_s` is by how much the cluster's clock was seen to be ahead of this machine's. Of `open`
-    jobs the end is not known yet; `untold` are those of which accounting knows nothing.
+    jobs the end is not known yet; `untold` are those of which accounting knows nothing. `clusters`
+    are those that were told of: other jobs of the store are not asked for.
     """
 
+    clusters: list[str] = field(default_factory=list)
     watermark: str | None = None
     details_from: str | None = None
     last_round: str | None = None
@@ -73,10 +75,17 @@ class CollectorState:
         if text is None:
             return None
         try:
-            told = json.loads(text)
-            return cls(**{**told, "counters": Counters(**told["counters"])})
-        except (ValueError, TypeError, KeyError):
+            told = _known(cls, json.loads(text))
+            counters = Counters(**_known(Counters, told.get("counters", {})))
+        except (ValueError, TypeError, AttributeError):
             return None
+        return cls(**{**told, "counters": counters})
+
+
+def _known(kind: type[CollectorState | Counters], told: dict[str, Any]) -> dict[str, Any]:
+    """What is known here of what was kept; another version may have known more."""
+    names = {one.name for one in fields(kind)}
+    return {name: value for name, value in told.items() if name in names}
 
 
 def moment(text: str | None) -> datetime | None:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Literal
 
 import polars as pl
 
-from premortem.errors import InvalidInput, NotFound
+from premortem.errors import InvalidInput, NotFound, Unavailable
 from premortem.features.points import Point
 from premortem.jobs.fields import KEY
 from premortem.jobs.samples import with_samples
 from premortem.jobs.sightings import fold
 from premortem.jobs.states import STATES, Progress
-from premortem.operations.collecting import Cluster, Sampler, sampled
+from premortem.operations.collecting import Cluster
 from premortem.operations.lookup import find_job
+from premortem.operations.sampling import Sampler, sampled
 from premortem.operations.training import HISTORY, history
 from premortem.prediction.model import Model
 from premortem.prediction.predict import Prediction, policy_of, predict
@@ -56,7 +58,8 @@ def predict_live(
 ) -> list[Prediction]:
     """Predictions for jobs that wait or run now, as Slurm itself tells of them.
 
-    The store has the history that they are judged by, and is not written to.
+    The store has the history that they are judged by, and is not written to. A running job of
+    which nothing can be sampled is judged without.
     """
     told = pl.concat([_live(cluster, name) for name in names], how="diagonal")
     numbers = told["job_id"].to_list()
@@ -70,7 +73,8 @@ def predict_live(
     running = told.filter(pl.col("state") == "RUNNING").select(KEY).rows()
     samples = [store.samples(numbers)]
     if sampler is not None and running:
-        samples.append(sampled(sampler, running))
+        with suppress(NotFound, Unavailable):
+            samples.append(sampled(sampler, running))
     jobs = with_samples(jobs, pl.concat(samples))
     now = datetime.now(UTC)
     return _predict(jobs, model, told.select(KEY), point, most_reasons, voice, now)

@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import threading
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +19,7 @@ from premortem.errors import NotFound, Unavailable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from premortem.operations.collecting import Collector
     from premortem.operations.collector_state import CollectorState
 
 HELP = """\
@@ -59,7 +61,8 @@ def collect(
     as_json: AsJson = False,
 ) -> None:
     """Collect, or tell how it is going."""
-    from premortem.operations.collecting import Collector, Pace
+    from premortem.operations.collecting import Collector
+    from premortem.operations.paces import Pace
 
     invocation: Invocation = context.obj
     if status:
@@ -83,17 +86,23 @@ def collect(
         )  # fmt: skip
         if once:
             done = collector.round()
-            if done.problems and len(done.problems) == 2:
-                raise Unavailable("; ".join(done.problems.values()))
+            if len(done.problems) == 2:
+                raise Unavailable("; ".join(dict.fromkeys(done.problems.values())))
             return
-        stopped_by_signals(stopped)
-        collector.run(stopped.is_set)
+        run_until_signal(collector, stopped)
 
 
-def stopped_by_signals(stopped: threading.Event) -> None:
-    """Let an interruption end the work in order."""
+def run_until_signal(collector: Collector, stopped: threading.Event) -> None:
+    """Collect until told to stop, then stop at once: nothing is lost, however far it had come."""
+
+    def stop(*_: object) -> None:
+        stopped.set()
+        raise KeyboardInterrupt
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopped.set())
+        signal.signal(number, stop)
+    with suppress(KeyboardInterrupt):
+        collector.run(stopped.is_set)
 
 
 def teller(as_json: bool) -> Callable[..., None]:

@@ -28,7 +28,7 @@ def collect(
     folder: Folder = None,
 ) -> None:
     """Collect, and export."""
-    from premortem.apps.cli.collect import stopped_by_signals, teller
+    from premortem.apps.cli.collect import run_until_signal, teller
     from premortem.apps.cli.progress import say
     from premortem.apps.cli.render import printable
     from premortem.errors import InvalidInput
@@ -45,8 +45,7 @@ def collect(
         if file is None:
             stopped = threading.Event()
             with collector_of(lab, store, tell=teller(False), sleep=stopped.wait) as collector:
-                stopped_by_signals(stopped)
-                collector.run(stopped.is_set)
+                run_until_signal(collector, stopped)
             return
         collect_all(lab, store)
         count = export_jobs(store, file)

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from premortem.operations.collecting import Cluster, Sampler
+    from premortem.operations.collecting import Cluster
+    from premortem.operations.sampling import Sampler
     from premortem.settings import Settings
 
 SlurmUrl = Annotated[

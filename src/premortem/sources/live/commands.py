@@ -9,11 +9,12 @@ from datetime import UTC, datetime, timedelta
 
 from premortem.errors import InvalidInput, Unavailable
 from premortem.sources.content import Received
+from premortem.sources.json_stream import JsonStream
 from premortem.sources.live.answers import Meaning, verdict_on
 from premortem.sources.live.machines import Node, Partition
 from premortem.sources.live.port import Calls, Overlong, checked_ids
 from premortem.sources.live.programs import TIMES_IN_SECONDS, Failed, Programs
-from premortem.sources.live.reading import job_batches
+from premortem.sources.live.reading import job_batches, script_in
 from premortem.sources.live.scontrol_text import cluster_in, job_records, nodes_in, partitions_in
 from premortem.sources.live.windows import Windows
 from premortem.sources.port import Batch, Context, together
@@ -52,6 +53,7 @@ class CommandCluster:
         self._programs = Programs(tuple(prefix), timeout_s)
         self._cluster = cluster
         self._own_name: str | None = None
+        # How long a window may be, as the last answers were.
         self._window = window
         self._slow_s = slow_s
         # Of each command, whether it knows JSON; scontrol of 22.05 does not, though squeue does.
@@ -62,17 +64,20 @@ class CommandCluster:
         windows = Windows(since, until, self._window)
         while window := windows.current:
             span = (f"--starttime=uts{window[0]}", f"--endtime=uts{window[1]}")
-            begun = time.monotonic()
+            begun = time.monotonic() - self.calls.waited_s
             try:
                 batches = self._sacct("--allocations", *span)
             except Overlong:
                 if windows.is_shortest:
                     raise
                 windows.halve()
+                self._window = windows.width
                 continue
-            took = time.monotonic() - begun
+            took = time.monotonic() - self.calls.waited_s - begun
             yield from batches
             windows.answered(took / self._slow_s)
+            self._window = windows.width
+            yield together([])
 
     def by_id(self, job_ids: Sequence[int]) -> Batch:
         """Jobs with what their steps tell; see `Accounting`."""
@@ -83,17 +88,19 @@ class CommandCluster:
         )
 
     def scripts(self, job_ids: Sequence[int]) -> dict[int, str]:
-        """Scripts; see `Accounting`. Each takes a call: text does not tell where one ends."""
-        found = {}
-        for job_id in checked_ids(job_ids):
-            self.calls.slurmdbd += 1
-            text = _text(self._programs.run("sacct", "--batch-script", f"--jobs={job_id}"))
-            # The tasks of an array are told one behind another, all with the same script.
-            scripts = [piece for piece in _HEADING.split(text) if piece.strip()]
-            told = script(scripts[0]) if scripts else None
-            if told and told.strip() != "NONE":
-                found[job_id] = told
+        """Scripts; see `Accounting`. Without JSON each takes a call: text does not tell its end."""
+        found: dict[int, str] = {}
+        ids = checked_ids(job_ids)
+        for at in range(0, len(ids), _AT_A_TIME):
+            some = ids[at : at + _AT_A_TIME]
+            told = self._scripts_in_json(some)
+            found |= self._scripts_in_text(some) if told is None else told
         return found
+
+    @property
+    def scripts_at_once(self) -> int:
+        """Of how many jobs one call tells the scripts."""
+        return _AT_A_TIME if self._knows_json["sacct"] else 1
 
     def live(self) -> Batch:
         """All jobs in slurmctld's memory; see `Controller`."""
@@ -136,10 +143,41 @@ class CommandCluster:
             answer, self._knows_json["sacct"] = None, False
         if answer is not None:
             return job_batches(_usable(answer), self._context())
-        self.calls.slurmdbd += 1
+        self.calls.count("slurmdbd")
         columns = f"--format={','.join(WANTED_COLUMNS)}"
         text = self._programs.run(*asked, "--parsable2", columns, times=TIMES_IN_SECONDS)
         return _of_text(text, self._context())
+
+    def _scripts_in_json(self, job_ids: Sequence[int]) -> dict[int, str] | None:
+        """Scripts that sacct tells in JSON; None if it knows none, or none with scripts."""
+        asked = ("--allusers", "--duplicates", "--batch-script")
+        answer = self._json("sacct", *asked, f"--jobs={','.join(map(str, job_ids))}")
+        if answer is not None and version_in(answer.head()) in _WITHOUT_EXIT_CODES:
+            answer.close()
+            answer, self._knows_json["sacct"] = None, False
+        if answer is None:
+            return None
+        usable = _usable(answer)
+        if usable is None:
+            return {}
+        with usable:
+            stream = JsonStream(usable)
+            told = [script_in(record) for record in stream.items("jobs")]
+        if stream.damage:
+            raise Unavailable(f"{usable.path}: {stream.damage}")
+        return dict(filter(None, told))
+
+    def _scripts_in_text(self, job_ids: Sequence[int]) -> dict[int, str]:
+        found = {}
+        for job_id in job_ids:
+            self.calls.count("slurmdbd")
+            text = _text(self._programs.run("sacct", "--batch-script", f"--jobs={job_id}"))
+            # The tasks of an array are told one behind another, all with the same script.
+            scripts = [piece for piece in _HEADING.split(text) if piece.strip()]
+            told = script(scripts[0]) if scripts else None
+            if told and told.strip() != "NONE":
+                found[job_id] = told
+        return found
 
     def _json(self, command: str, *options: str) -> Received | None:
         """What a command tells in JSON; None if it knows none."""
@@ -169,10 +207,7 @@ class CommandCluster:
         return self._cluster or self._own_name
 
     def _count(self, command: str) -> None:
-        if command == "sacct":
-            self.calls.slurmdbd += 1
-        else:
-            self.calls.slurmctld += 1
+        self.calls.count("slurmdbd" if command == "sacct" else "slurmctld")
 
     def _context(self) -> Context:
         now = datetime.now(UTC).replace(microsecond=0)

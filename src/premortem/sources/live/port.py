@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Literal, Protocol
 
 from premortem.errors import InvalidInput, Unavailable
 from premortem.sources.live.machines import Node, Partition
 from premortem.sources.port import Batch
 
+Daemon = Literal["slurmctld", "slurmdbd"]
+
 _LARGEST_ID = 2**32 - 1
+
+
+def _at_once(daemon: Daemon) -> None:
+    """Let every call be made."""
 
 
 @dataclass(slots=True)
 class Calls:
-    """How often each daemon has been asked, repetitions included; for keeping to a budget."""
+    """How often each daemon has been asked, repetitions included; for keeping to a budget.
+
+    `before` hears of each call ahead of it. It may wait, or raise: then the call is not made.
+    `waited_s` is how long it did.
+    """
 
     slurmctld: int = 0
     slurmdbd: int = 0
+    waited_s: float = field(default=0.0, repr=False, compare=False)
+    before: Callable[[Daemon], None] = field(default=_at_once, repr=False, compare=False)
+
+    def count(self, daemon: Daemon) -> None:
+        """A daemon is about to be asked."""
+        begun = time.monotonic()
+        self.before(daemon)
+        self.waited_s += time.monotonic() - begun
+        setattr(self, daemon, getattr(self, daemon) + 1)
 
 
 class Accounting(Protocol):
@@ -33,6 +53,7 @@ class Accounting(Protocol):
         """The jobs of a span of time, without their steps.
 
         The span is cut into windows, and a job that lives through several comes once for each.
+        Behind a window comes an empty batch: no batch takes more than one question.
         Jobs that never became eligible (held, waiting) are not among them: ask `by_id`.
         """
 
@@ -48,6 +69,10 @@ class Accounting(Protocol):
 
         It follows some seconds after the job, and only where AccountingStoreFlags has job_script.
         """
+
+    @property
+    def scripts_at_once(self) -> int:
+        """Of how many jobs one call tells the scripts."""
 
 
 class Controller(Protocol):

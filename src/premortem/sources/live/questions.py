@@ -155,9 +155,9 @@ class Slurmrestd:
 
     def _count(self, path: str) -> None:
         if path.startswith("/slurmdb/"):
-            self.calls.slurmdbd += 1
+            self.calls.count("slurmdbd")
         elif path.startswith("/slurm/"):
-            self.calls.slurmctld += 1
+            self.calls.count("slurmctld")
 
 
 def _too(overlong: str, limit: int) -> Verdict:

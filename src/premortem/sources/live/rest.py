@@ -26,7 +26,7 @@ from premortem.sources.port import Batch, Context, together
 # told, unless one says otherwise; and scripts can be had.
 _SINCE_40 = 40
 _IN_FULL = (("disable_truncate_usage_time", "true"), ("show_duplicates", "true"))
-_AT_A_TIME = 50
+_AT_A_TIME = 200
 _WINDOW_BYTES = 64 << 20
 
 
@@ -58,6 +58,7 @@ class RestCluster:
         self._named = number_of(version) if version else None
         self._negotiated: int | None = None
         self._cluster = cluster
+        # How long a window may be, as the last answers were.
         self._window = window
         self._slow_s = slow_s
         self._window_bytes = window_bytes
@@ -78,7 +79,7 @@ class RestCluster:
         while window := windows.current:
             query = [("start_time", f"uts{window[0]}"), ("end_time", f"uts{window[1]}")]
             query += self._in_full()
-            begun = time.monotonic()
+            begun = time.monotonic() - self.calls.waited_s
             try:
                 answer = self._ask(
                     "slurmdb/{}/jobs",
@@ -90,11 +91,14 @@ class RestCluster:
                 if windows.is_shortest:
                     raise
                 windows.halve()
+                self._window = windows.width
                 continue
-            took = (time.monotonic() - begun) / self._slow_s
+            took = (time.monotonic() - self.calls.waited_s - begun) / self._slow_s
             size = answer.size / self._window_bytes if answer else 0.0
             yield from self._jobs(answer)
             windows.answered(max(took, size))
+            self._window = windows.width
+            yield together([])
 
     def live(self) -> Batch:
         """All jobs in slurmctld's memory; see `Controller`."""
@@ -121,6 +125,11 @@ class RestCluster:
                 if script:
                     found[script[0]] = script[1]
         return found
+
+    @property
+    def scripts_at_once(self) -> int:
+        """Of how many jobs one call tells the scripts."""
+        return _AT_A_TIME
 
     def partitions(self) -> list[Partition]:
         """The partitions; see `Controller`."""
