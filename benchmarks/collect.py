@@ -119,9 +119,8 @@ def told_delay(what: str, seconds: list[float]) -> None:
     print(f"{what:36} p50 {p50:5.1f} s   p95 {p95:5.1f} s   most {seconds[-1]:5.1f} s")
 
 
-def told_calls(seen: Seen, daemon: str, budget: int) -> None:
+def told_calls(seen: Seen, daemon: str, budget: int, minutes: float) -> None:
     times = [at for at, who in seen.calls if who == daemon]
-    minutes = max((times[-1] - times[0]) / 60, 1.0)
     most = max(sum(1 for t in times if at <= t < at + 60) for at in times)
     verdict = "kept" if most <= budget else "EXCEEDED"
     print(
@@ -223,8 +222,8 @@ def main() -> None:
             f"collected in {took:.0f} s: {len(longest)} rounds, each "
             f"{statistics.median(longest):.2f} s (median)"
         )
-        told_calls(seen, "slurmctld", pace.slurmctld_calls)
-        told_calls(seen, "slurmdbd", pace.slurmdbd_calls)
+        told_calls(seen, "slurmctld", pace.slurmctld_calls, took / 60)
+        told_calls(seen, "slurmdbd", pace.slurmdbd_calls, took / 60)
         told_delay("from submission to the store", delays(seen.stored))
         told_delay("from submission to a prediction", delays(seen.predicted))
         told_differences(lab, store)

@@ -40,6 +40,8 @@ _AT_A_TIME = 200
 _LATE = timedelta(minutes=5)
 # When so many jobs in a row have no script, the site keeps none.
 _ENOUGH_WITHOUT_SCRIPT = 200
+# So long one waits for the budget rather than to leave a question out.
+_SOON_S = 1.0
 # Clocks that differ by less are not spoken of.
 _SKEW_S = 5.0
 
@@ -275,7 +277,7 @@ class Collector:
 
         A daemon that did not answer in this round is not asked again in it.
         """
-        if daemon in done.problems or not (patient or self._budgets[daemon].left):
+        if daemon in done.problems or not (patient or self._budgets[daemon].wait_s <= _SOON_S):
             return None
         try:
             answer = question()
@@ -292,7 +294,8 @@ class Collector:
         """Ahead of every call: wait until there may be one."""
         budget = self._budgets[daemon]
         if wait_s := budget.wait_s:
-            self._tell("waiting_for_budget", daemon=daemon, seconds=round(wait_s))
+            if wait_s > _SOON_S:
+                self._tell("waiting_for_budget", daemon=daemon, seconds=round(wait_s))
             self._sleep(wait_s)
             self._waited_s += wait_s
         if not budget.left:
