@@ -53,7 +53,7 @@ def premortem(
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     return Finished(done.returncode, done.stdout, done.stderr)

@@ -169,7 +169,7 @@ def _values(started: pl.Expr, zone: str) -> list[pl.Expr]:
 def _scripts(texts: pl.Series) -> tuple[Array, Array, pl.DataFrame]:
     """Each different script's traits; which is whose; and their skeletons and programs."""
     distinct = texts.drop_nulls().unique(maintain_order=True)
-    read = [read_script(text) for text in distinct]
+    read = [_read(text) for text in distinct]
     places = np.zeros(len(texts), dtype=np.int64)
     if read:
         numbers = range(1, 1 + len(read))
@@ -282,7 +282,7 @@ def traits_of_one(job: Mapping[str, Any]) -> Array:
     return _NO_TRAITS if script is None else np.array(_read(script).traits)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=20_000)
 def _read(text: str) -> Script:
     return read_script(text)
 

@@ -26,7 +26,7 @@ _WHICH: Mapping[str, tuple[str, str, str]] = {
     "name": ("job_name", "named", "of this name"),
     "executable": ("executable", "running", "of this executable"),
     "directory": ("work_dir", "in", "in this directory"),
-    "script": ("", "", "of this script, numbers aside"),
+    "script": ("", "", "of this script (numbers aside)"),
     "program": ("program", "whose script runs", "whose script runs the same program"),
     "partition": ("partition", "in partition", "in this partition"),
     "node": ("node_list", "on node", "on its first node"),
