@@ -72,8 +72,9 @@ def _make(release: Release, root: Path, cache: Path, tell: Tell) -> None:
     ]
     shutil.rmtree(partial, ignore_errors=True)
     log = cache / f"{root.name}.log"
-    with log.open("w") as output:
-        making = subprocess.Popen(
+    with (
+        log.open("w") as output,
+        subprocess.Popen(
             command,
             env=os.environ | {"PATH": path},
             stdin=subprocess.DEVNULL,
@@ -81,7 +82,8 @@ def _make(release: Release, root: Path, cache: Path, tell: Tell) -> None:
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-        )
+        ) as making,
+    ):
         try:
             for line in making.stdout or ():
                 output.write(line)
@@ -93,7 +95,7 @@ def _make(release: Release, root: Path, cache: Path, tell: Tell) -> None:
             making.communicate()
             shutil.rmtree(partial, ignore_errors=True)
             raise
-    if making.wait():
+    if making.returncode:
         shutil.rmtree(partial, ignore_errors=True)
         raise Unavailable(
             f"Debian's packages of {release} ({release.suite}) could not be fetched and unpacked. "
