@@ -25,7 +25,7 @@ echo "Loading the same file again changes nothing:"
 run premortem load datasets/lab/jobs.parquet
 echo
 echo "A model learns from the jobs before a moment, and is asked about jobs that came later and failed:"
-run premortem train --until "$CUT" --trials 2 --points submit,running@10s --html .demo/report.html
+run premortem train --until "$CUT" --trials 1 --points submit,running@10s --html .demo/report.html
 late=$("$BIN/premortem" jobs --since "$CUT" --outcome failed --limit 400 --json | "$BIN/python" -c '
 import json, sys
 ran = [job for job in json.load(sys.stdin) if (job["elapsed_s"] or 0) > 12]
