@@ -207,3 +207,31 @@ class TestPredict:
                 assert "lab" not in store.jobs(columns=["cluster"])["cluster"], "nothing is written"
         finally:
             slurm.run("scancel", str(running), str(held))
+
+    def test_what_a_running_job_uses_counts(self, slurm: Lab, tmp_path: Path) -> None:
+        """By a model of the lab's own jobs, which had samples; the store has none of this job."""
+        data = Path(__file__).parents[2] / "datasets" / "lab" / "jobs.parquet"
+        assert premortem(tmp_path, "load", data).code == 0
+        trained = premortem(tmp_path, "train", "--points", "running@5s", "--trials", "0")
+        assert trained.code == 0, trained.err
+        grows = "while x=$x$(head -c 2000000 /dev/zero | tr '\\0' a); do sleep 0.5; done"
+        job = submit(slurm, grows, "--mem=2000")
+        more = variables(slurm, PREMORTEM_SLURM_PREFIX=shlex.join(slurm.command()))
+        try:
+            wait_for(slurm, job, "RUNNING")
+            time.sleep(8)
+            done = premortem(
+                tmp_path, "predict", str(job), "--slurm", "--reasons", "20", "--json", **more
+            )
+        finally:
+            slurm.run("scancel", str(job))
+        assert done.code == 0, done.err
+        (found,) = done.json["predictions"]
+        assert found["point"] == "running@5"
+        used = {
+            name: value
+            for reason in found["reasons"]
+            if reason["topic"].startswith("usage.")
+            for name, value in reason["numbers"].items()
+        }
+        assert used and all(value > 0 for value in used.values()), found["reasons"]

@@ -90,6 +90,7 @@ class Replay:
         only: Array | None = None,
         columns: Sequence[int] | None = None,
         as_of: Array | None = None,
+        facts: Facts | None = None,
     ) -> Rows:
         """Play all these labelled jobs from the beginning, and give their rows at the point.
 
@@ -97,11 +98,13 @@ class Replay:
         With `columns`, places in the catalogue, the rows have no others: less memory to fill.
         With `as_of`, seconds since 1970 for each job or NaN, those still running that are past the
         point then have a row as of then.
+        `facts` are those of these jobs by this zone, where they have been made already.
         What was played or observed before is forgotten: a log must not become its own past. The
         state is then that after the last of their events, for live use to go on from.
         """
         self._forget()
-        facts = facts_of(jobs, zone=self.zone)
+        if facts is None:
+            facts = facts_of(jobs, zone=self.zone)
         groups = self._groups(facts.names)
         moments = _moments(facts, point)
         if as_of is not None and _is_running(point):

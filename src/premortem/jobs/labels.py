@@ -15,7 +15,7 @@ import polars as pl
 
 from premortem.jobs.frame import SCHEMA
 from premortem.jobs.outcomes import Cause, Outcome
-from premortem.jobs.states import STATES, Progress
+from premortem.jobs.states import UNFINISHED
 
 _STATE_VERDICTS: Mapping[str, str] = {
     "COMPLETED": Outcome.COMPLETED,
@@ -32,7 +32,6 @@ _STATE_VERDICTS: Mapping[str, str] = {
     "REVOKED": Outcome.IGNORED,
 }
 
-_UNFINISHED = [state for state, progress in STATES.items() if progress is not Progress.ENDED]
 
 # A job that outlives its killed step may hang until its limit, or until its owner gives up.
 _MAY_HIDE_MEMORY = ("FAILED", "TIMEOUT", "CANCELLED")
@@ -137,7 +136,7 @@ class LabelPolicy:
             .then(by_exit_code)
             .when(pl.col("state").is_null())
             .then(pl.lit(str(Outcome.IGNORED)))
-            .when(pl.col("state").is_in(_UNFINISHED))
+            .when(pl.col("state").is_in(UNFINISHED))
             .then(pl.lit(str(Outcome.UNFINISHED)))
             .when(pl.col("state").is_in(_MAY_HIDE_MEMORY) & killed_for_memory)
             .then(pl.lit(str(Cause.OUT_OF_MEMORY)))

@@ -38,6 +38,9 @@ STATES: dict[str, Progress] = {
     "REVOKED": Progress.ENDED,
 }
 
+# Those of jobs whose end is not known yet.
+UNFINISHED = tuple(s for s, progress in STATES.items() if progress is not Progress.ENDED)
+
 # What a step's end tells about its job, the most telling last.
 STEP_WEIGHT: dict[str, int] = {
     state: weight

@@ -22,7 +22,7 @@ import polars as pl
 from premortem.errors import PremortemError, Unavailable
 from premortem.jobs.fields import KEY
 from premortem.jobs.frame import SCHEMA
-from premortem.jobs.states import STATES, Progress
+from premortem.jobs.states import STATES, UNFINISHED, Progress
 from premortem.operations.accounting_spans import AccountingSpans
 from premortem.operations.budgets import Budget
 from premortem.operations.collector_state import CollectorState, Counters, moment
@@ -33,7 +33,6 @@ from premortem.sources.live.port import Accounting, Controller, Daemon
 from premortem.sources.port import Batch
 from premortem.stores.port import JobQuery, Store
 
-_UNFINISHED = tuple(s for s, progress in STATES.items() if progress is not Progress.ENDED)
 # How many jobs one question names at most.
 _AT_A_TIME = 200
 # A script that is not there so long after the job was submitted will not come.
@@ -100,7 +99,7 @@ class Collector:
         cluster.calls.before = self._keep_to_budget
         self.state = CollectorState.load(store) or CollectorState()
         columns = [*KEY, "state"]
-        known = store.jobs(JobQuery(states=_UNFINISHED), columns)
+        known = store.jobs(JobQuery(states=UNFINISHED), columns)
         self._open: dict[JobKey, str] = {(c, n, at): state for c, n, at, state in known.iter_rows()}
         # Jobs that failed and whose steps are to be read.
         self._failed: set[JobKey] = set()

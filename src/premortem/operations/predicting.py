@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 import polars as pl
 
 from premortem.errors import InvalidInput, NotFound, Unavailable
 from premortem.features.points import Point
-from premortem.jobs.fields import KEY
+from premortem.jobs.fields import KEY, Kind
 from premortem.jobs.samples import with_samples
 from premortem.jobs.sightings import fold
-from premortem.jobs.states import STATES, Progress
+from premortem.jobs.states import STATES, UNFINISHED, Progress
 from premortem.operations.collecting import Cluster
 from premortem.operations.lookup import find_job
 from premortem.operations.sampling import Sampler, sampled
@@ -23,8 +23,6 @@ from premortem.operations.training import HISTORY, history
 from premortem.prediction.model import Model
 from premortem.prediction.predict import Prediction, policy_of, predict
 from premortem.stores.port import Store
-
-_UNFINISHED = [state for state, progress in STATES.items() if progress is not Progress.ENDED]
 
 
 def predict_jobs(
@@ -67,16 +65,18 @@ def predict_live(
     told = told.with_columns(
         script=pl.Series([scripts.get(number) for number in numbers], dtype=pl.String)
     )
-    known = store.jobs(columns=list(HISTORY))
-    told = told.select(name for name in HISTORY if name in told.columns)
-    jobs = fold(pl.concat([known, told], how="diagonal")).sort("submit_time", "job_id", "cluster")
     running = told.filter(pl.col("state") == "RUNNING").select(KEY).rows()
     samples = [store.samples(numbers)]
     if sampler is not None and running:
         with suppress(NotFound, Unavailable):
             samples.append(sampled(sampler, running))
+    # A row sees what was before its second: with the next one, the sample just taken counts.
+    now = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=1)
+    told = told.select(name for name in HISTORY if name in told.columns)
+    told = told.with_columns(seen_at=pl.lit(now).cast(Kind.TIME.dtype))
+    known = store.jobs(columns=list(HISTORY))
+    jobs = fold(pl.concat([known, told], how="diagonal")).sort("submit_time", "job_id", "cluster")
     jobs = with_samples(jobs, pl.concat(samples))
-    now = datetime.now(UTC)
     return _predict(jobs, model, told.select(KEY), point, most_reasons, voice, now)
 
 
@@ -93,7 +93,7 @@ def _live(cluster: Cluster, name: str) -> pl.DataFrame:
         found = found.filter(pl.col("array_task_id") == int(task))
     if found.is_empty():
         raise NotFound(f"Slurm knows no job {name}")
-    live = found.filter(pl.col("state").is_in(_UNFINISHED))
+    live = found.filter(pl.col("state").is_in(UNFINISHED))
     if live.is_empty():
         state = found.sort("submit_time")["state"][-1]
         raise InvalidInput(f"job {name} is over ({state}): only what waits or runs is predicted")

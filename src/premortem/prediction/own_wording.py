@@ -108,8 +108,7 @@ def usage_processes(told: Told) -> str | None:
     count = told.values.get("usage_processes")
     if count is None:
         return None
-    text = many(count, "process").replace("processs", "processes")
-    return f"it has {text} alive"
+    return "it has one process alive" if count == 1 else f"it has {count:,.0f} processes alive"
 
 
 def _times(count: float) -> str:

@@ -112,7 +112,7 @@ def predict(
         asked = np.zeros(labelled.height, dtype=bool)
         asked[[place for place, its in points.items() if its == one]] = True
         lately = _ended_lately(ended, outcomes, before=float(facts.submitted[asked].min()))
-        rows = Replay(model.zone).rows(labelled, one, only=asked | lately, as_of=as_of)
+        rows = Replay(model.zone).rows(labelled, one, only=asked | lately, as_of=as_of, facts=facts)
         mine = asked[rows.jobs]
         risk = followed(
             model.at(one).risk(rows.values), outcomes[rows.jobs], ended[rows.jobs], rows.moments

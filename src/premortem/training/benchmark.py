@@ -126,7 +126,7 @@ def benchmark_log(
     results: list[PointResult] = []
     for point in sorted(dict.fromkeys(points), key=lambda point: point.leaks):
         progress(f"{point}: features")
-        rows = Replay(zone).rows(labelled, SUBMIT if point.leaks else point)
+        rows = Replay(zone).rows(labelled, SUBMIT if point.leaks else point, facts=facts)
         counted = ~np.isnan(outcomes[rows.jobs]) & ~np.isnan(facts.ended[rows.jobs])
         who = rows.jobs[counted]
         features = feature_set(SUBMIT if point.leaks else point, family, without=without)

@@ -84,7 +84,7 @@ def gain_of_hindsight(
     training = judged & split.training(facts.submitted, facts.ended)
     test = judged & split.test(facts.submitted) & ~np.isnan(facts.ended)
     failed = (labelled["outcome"] == str(Outcome.FAILED)).to_numpy().astype(np.float64)
-    rows = Replay(zone).rows(labelled, SUBMIT)
+    rows = Replay(zone).rows(labelled, SUBMIT, facts=facts)
     told = hindsight(labelled)
 
     def with_fields(name: str, shown: Array) -> Gained:

@@ -28,7 +28,8 @@ def portrait(
     Profiles are fitted on the jobs that were learned from first, and describe all of them.
     """
     labelled = training.labelled
-    rows = Replay(training.model.zone).rows(labelled, SUBMIT)
+    facts = facts_of(labelled, zone=training.model.zone)
+    rows = Replay(training.model.zone).rows(labelled, SUBMIT, facts=facts)
     judged = next(iter(training.points.values())).judged.jobs
     learned = ~np.isin(rows.jobs, judged)
     family = training.model.family
@@ -42,9 +43,8 @@ def portrait(
         described = describe(labelled[rows.jobs], kinds, ended)
         profiles = {**fit.as_dict(), "described": [profile.as_dict() for profile in described]}
     features = feature_set(SUBMIT, family)
-    outcomes = facts_of(labelled, zone=training.model.zone).outcomes
     with suppress(InvalidInput):
         correlation = correlation_map(
-            rows.values[:, list(features.places)], features.names, outcomes[rows.jobs]
+            rows.values[:, list(features.places)], features.names, facts.outcomes[rows.jobs]
         ).as_dict()
     return profiles, correlation

@@ -169,7 +169,9 @@ def _train_point(
     counted = ~np.isnan(site.facts.outcomes) & ~np.isnan(site.facts.ended)
     told = has_values(site.facts, sampled=has_samples(site.labelled))
     places = [place for place in features.places if told[place]]
-    rows = Replay(site.zone).rows(site.labelled, point, only=counted, columns=places)
+    rows = Replay(site.zone).rows(
+        site.labelled, point, only=counted, columns=places, facts=site.facts
+    )
     who, values = rows.jobs, rows.values
     outcomes = site.facts.outcomes[who]
     moments = Moments(site.facts.submitted[who], site.facts.ended[who])
