@@ -234,4 +234,5 @@ class TestPredict:
             if reason["topic"].startswith("usage.")
             for name, value in reason["numbers"].items()
         }
-        assert used and all(value > 0 for value in used.values()), found["reasons"]
+        assert used, found["reasons"]
+        assert min(used.values()) > 0
