@@ -47,6 +47,7 @@ class Estimator:
                 {
                     "cluster": one.cluster, "job_id": one.job_id, "submit_time": one.submit_time,
                     "user": one.user, "point": one.point, "risk": one.risk,
+                    "threshold": one.threshold,
                     "prediction": "failed" if one.fails else "completed",
                     "confidence": one.confidence, "cause": one.cause,
                     "cause_share": one.cause_share,

@@ -30,8 +30,9 @@ _USER_ENDED = [feature.name for feature in CATALOGUE].index("user_ended")
 class Prediction:
     """What is foretold of one job at one point.
 
-    `confidence` is the probability of what is foretold, `cause_share` that of the likely cause if
-    the job fails. `note` tells what the reader should know of how it was made.
+    A job is said to fail if its risk is the model's `threshold` or more. `cause_share` is the
+    probability of the likely cause if the job fails. `note` tells what the reader should know of
+    how it was made.
     """
 
     cluster: str
@@ -41,19 +42,29 @@ class Prediction:
     start_time: datetime | None
     point: str
     risk: float
-    fails: bool
-    confidence: float
+    threshold: float
     cause: str | None = None
     cause_share: float | None = None
     reasons: Sequence[Reason] = field(default=())
     note: str | None = None
+
+    @property
+    def fails(self) -> bool:
+        """Whether it is said to fail."""
+        return self.risk >= self.threshold
+
+    @property
+    def confidence(self) -> float:
+        """The probability of what is foretold: below a half, where the threshold is below."""
+        return self.risk if self.fails else 1 - self.risk
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values by name, for JSON."""
         return {
             "cluster": self.cluster, "job_id": self.job_id, "submit_time": self.submit_time,
             "user": self.user, "start_time": self.start_time, "point": self.point,
-            "risk": self.risk, "prediction": "failed" if self.fails else "completed",
+            "risk": self.risk, "threshold": self.threshold,
+            "prediction": "failed" if self.fails else "completed",
             "confidence": self.confidence, "cause": self.cause, "cause_share": self.cause_share,
             "reasons": [reason.as_dict() for reason in self.reasons], "note": self.note,
         }  # fmt: skip
@@ -161,7 +172,6 @@ def predictions(
     effects = model.trees.flat.contributions(shown) if most_reasons else None
     found = []
     for at, job in enumerate(jobs):
-        fails = bool(risk[at] >= model.threshold)
         likely = int(np.argmax(shares[at])) if causes else None
         why: list[Reason] = []
         if effects is not None:
@@ -178,8 +188,7 @@ def predictions(
                 start_time=job.get("start_time"),
                 point=model.point.name,
                 risk=float(risk[at]),
-                fails=fails,
-                confidence=float(risk[at] if fails else 1 - risk[at]),
+                threshold=model.threshold,
                 cause=None if likely is None else causes[likely],
                 cause_share=None if likely is None else float(shares[at, likely]),
                 reasons=why,

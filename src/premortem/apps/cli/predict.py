@@ -117,7 +117,8 @@ def _print(found: Sequence[Prediction]) -> None:
     output.print(table(None, columns, rows, right=("job", "confidence")))
     for one in found:
         if one.reasons or one.note:
-            output.print(f"\n{one.job_id}: risk {percent(one.risk)}", style="bold", markup=False)
+            told = f"risk {percent(one.risk)} (warned from {percent(one.threshold)})"
+            output.print(f"\n{one.job_id}: {told}", style="bold", markup=False)
         for reason in one.reasons:
             sign = "+" if reason.effect > 0 else "-"
             output.print(f"  {sign} {reason.text}", markup=False)
