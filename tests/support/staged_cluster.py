@@ -44,6 +44,8 @@ class Cluster:
     jobs: dict[int, Invented] = field(default_factory=dict)
     unknown_to_accounting: set[int] = field(default_factory=set)
     faults: dict[str, Reply] = field(default_factory=dict)
+    # Told beside the jobs, by both daemons.
+    nonsense: list[Any] = field(default_factory=list)
     # When each daemon was asked, by what.
     asked: list[tuple[float, str, dict[str, list[str]]]] = field(default_factory=list)
 
@@ -71,7 +73,7 @@ class Cluster:
         self.asked.append((self.now_s, daemon, query))
         if daemon in self.faults:
             return self.faults[daemon]
-        return document(jobs=list(self._told(daemon, query)))
+        return document(jobs=[*self.nonsense, *self._told(daemon, query)])
 
     def _told(self, daemon: str, query: dict[str, list[str]]) -> Iterator[dict[str, Any]]:
         for number, job in self.jobs.items():

@@ -30,11 +30,12 @@ from premortem.operations.paces import Pace
 from premortem.operations.sampling import Sampler, sampled
 from premortem.operations.tries import JobKey, Tries
 from premortem.sources.live.port import Accounting, Controller, Daemon
-from premortem.sources.port import Batch
+from premortem.sources.port import REJECT_SCHEMA, Batch
 from premortem.stores.port import JobQuery, Store
 
 # How many jobs one question names at most.
 _AT_A_TIME = 200
+_MOST_REMEMBERED = 10_000
 # A script that is not there so long after the job was submitted will not come.
 _LATE = timedelta(minutes=5)
 # When so many jobs in a row have no script, the site keeps none.
@@ -104,6 +105,8 @@ class Collector:
         # Jobs that failed and whose steps are to be read.
         self._failed: set[JobKey] = set()
         self._tries = Tries(clock)
+        # Records set aside already: Slurm tells them again in every answer.
+        self._bad: set[tuple[str, str, str]] = set()
         self._without_script = 0
         self._waited_s = 0.0
         self._looked_s = float("-inf")
@@ -310,10 +313,22 @@ class Collector:
         done.counters.calls_slurmdbd += accounts
         done.waited_s, self._waited_s = done.waited_s + self._waited_s, 0.0
 
+    def _set_aside(self, daemon: Daemon, rejects: pl.DataFrame, done: Round) -> None:
+        """Keep bad records, once each; as `line`, they are numbered in the order they came in."""
+        told = dict.fromkeys(rejects.select("reason", "text").iter_rows())
+        new = [(daemon, *one) for one in told if (daemon, *one) not in self._bad]
+        if len(self._bad) + len(new) > _MOST_REMEMBERED:
+            self._bad.clear()
+        self._bad.update(new)
+        before = self.state.counters.rejected + done.counters.rejected
+        rows = [(before + n, reason, text) for n, (_, reason, text) in enumerate(new, 1)]
+        numbered = pl.DataFrame(rows, schema=REJECT_SCHEMA, orient="row")
+        self._store.set_aside(f"{daemon}, collected", numbered)
+        done.counters.rejected += len(new)
+
     def _keep(self, daemon: Daemon, batch: Batch, done: Round) -> None:
         if batch.rejects.height:
-            self._store.set_aside(f"{daemon}, collected", batch.rejects)
-            done.counters.rejected += batch.rejects.height
+            self._set_aside(daemon, batch.rejects, done)
         if batch.jobs.is_empty():
             return
         appended = self._store.append(batch.jobs)

@@ -167,5 +167,13 @@ def _with_texts(rejects: pl.DataFrame, numbered: list[tuple[int, Any]]) -> pl.Da
         return rejects
     records = dict(numbered)
     # A record may have a script in it.
-    texts = [redacted(json.dumps(records[line])[: 2 * EXCERPT]) for line in rejects["line"]]
+    told = (json.dumps(_number_first(records[line])) for line in rejects["line"])
+    texts = [redacted(text[: 2 * EXCERPT]) for text in told]
     return shortened(rejects.with_columns(text=pl.Series(texts, dtype=pl.String)))
+
+
+def _number_first(record: Any) -> Any:
+    """The record with what tells it from others at its beginning, where an excerpt shows it."""
+    if not isinstance(record, dict):
+        return record
+    return {name: record[name] for name in ("job_id", "time") if name in record} | record

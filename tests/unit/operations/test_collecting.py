@@ -142,6 +142,18 @@ class TestWhatIsKept:
             assert set().union(*cluster.asked_by_number()) == {7}
             assert store.jobs().filter(cluster="two").height == 499
 
+    def test_a_bad_record_is_kept_once_however_often_it_is_told(self, store: Store) -> None:
+        with staged_cluster(store) as (cluster, collector):
+            cluster.jobs[7] = Invented(0, HOUR)
+            cluster.nonsense = [{"job_id": 1}, {"job_id": 2}]
+            run_until(collector, cluster, 300)
+            assert collector.state.counters.rejected == 4, "two by each daemon"
+            cluster.nonsense = [{"job_id": 3}, {"job_id": 2}]
+            run_until(collector, cluster, 600)
+            assert collector.state.counters.rejected == store.rejects().height == 6
+        assert set(store.rejects()["text"]) == {'{"job_id": 1}', '{"job_id": 2}', '{"job_id": 3}'}
+        assert list(rows(store)) == [7]
+
     def test_a_site_that_keeps_no_scripts(self, store: Store) -> None:
         events: list[str] = []
         tell = lambda event, **_: events.append(event)  # noqa: E731
