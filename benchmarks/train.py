@@ -69,16 +69,20 @@ def bare(jobs_file: str, point_name: str, fits: str) -> dict[str, Any]:
     outcomes, ended = facts.outcomes[rows.jobs], facts.ended[rows.jobs]
     counted = ~np.isnan(outcomes) & ~np.isnan(ended)
     values, outcomes = rows.values[counted], outcomes[counted]
-    used = used_columns(values)
+    used, width = used_columns(values), values.shape[1]
     shown = finite(values, used)
     _check_bare_fit(shown[:WARM_UP_JOBS])
-    seconds = []
+    del rows, facts, jobs, values
+    gc.collect()
+    held, seconds = _held_mib(), []
+    _forget_peak()
     for _ in range(int(fits)):
         began = time.perf_counter()
         bare_fit(shown, outcomes)
         seconds.append(time.perf_counter() - began)
     return {
-        "seconds": seconds, "rows": len(values), "columns": values.shape[1], "used": len(used),
+        "seconds": seconds, "rows": len(shown), "columns": width, "used": len(used),
+        "added_mib": _peak_mib() - held,
     }  # fmt: skip
 
 
@@ -149,7 +153,7 @@ def train(jobs_file: str, point_name: str, trials: str) -> dict[str, Any]:
     return {
         "seconds": seconds,
         "held_mib": held,
-        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "peak_mib": _peak_mib(),
         "alone": alone,
         "phases": phases,
         "trials": len(tried),
@@ -165,6 +169,10 @@ def _held_mib() -> float:
     """The memory this process has now."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize() / 2**20
+
+
+def _peak_mib() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def _forget_peak() -> bool:
@@ -240,8 +248,8 @@ def print_memory(done: dict[str, Any], matrix: dict[str, Any]) -> None:
     if not done["alone"]:
         print("  the peak may be that of reading the log: it could not be reset")
     print(
-        f"  in all {done['peak_mib'] / whole:.2f}x the features; added by training "
-        f"{added / used:.2f}x without the empty ones"
+        f"  added by training {added:,.0f} MiB, {added / used:.2f}x without the empty ones; a bare "
+        f"fit adds {matrix['added_mib']:,.0f} MiB to the features without the empty ones"
     )
     ratio = added / whole
     print(

@@ -185,6 +185,8 @@ class TestReading:
             (JobQuery(accounts=("bio",)), [1]),
             (JobQuery(partitions=("gpu", "cpu")), [1, 2]),
             (JobQuery(job_names=("x",)), [3]),
+            (JobQuery(lacking="script"), [1, 2, 9, 3]),
+            (JobQuery(lacking="state"), []),
             (JobQuery(states=("FAILED",)), [3]),
             (JobQuery(users=("ada",), states=("FAILED",)), [3]),
             (JobQuery(since=NOON + timedelta(hours=1)), [2, 9, 3]),

@@ -10,7 +10,9 @@ _CHAPTERS = {
     "request": "What the job asks for.",
     "calendar": "When it was submitted, by the site's clock.",
     "comparison": "The request beside those before it, as seen at submission.",
+    "script": "What the batch script looks like.",
     "run": "How the job got on so far.",
+    "usage": "What the running job uses, from samples of it.",
     "history": "What became of other jobs like it, up to the second before.",
 }
 
@@ -33,9 +35,13 @@ def features_page() -> str:
         "| family | " + " | ".join(f"at `{point}`" for point in _POINTS) + " |",
         "|---|" + "---|" * len(_POINTS),
         *[f"{row} |" for row in sets],
+        "",
+        "`generic` is everything. `restricted` leaves out who the user is and what became of the",
+        "user's other jobs. `swf` is what logs of the Standard Workload Format can fill.",
+        "`--family` of `train`, `bench` and `audit` chooses.",
     ]
-    for chapter, meaning in _CHAPTERS.items():
-        lines += ["", f"## {chapter.capitalize()}", "", meaning, ""]
+    for chapter in dict.fromkeys(feature.chapter for feature in CATALOGUE):
+        lines += ["", f"## {chapter.capitalize()}", "", _CHAPTERS[chapter], ""]
         lines += ["| feature | known at | made of | meaning |", "|---|---|---|---|"]
         lines += [
             f"| `{f.name}` | {KnownAt(f.known)} | {', '.join(f.inputs)} | {f.meaning} |"

@@ -115,7 +115,7 @@ FIELDS: tuple[Field, ...] = (
     Field("job_name", _TEXT, _SUBMIT, _REQUEST, "Name the user gave the job."),
     Field("executable", _TEXT, _SUBMIT, _REQUEST, "Program or script the job runs, as the source identifies it."),
     Field("work_dir", _TEXT, _SUBMIT, _REQUEST, "Directory the job was submitted from."),
-    Field("submit_line", _TEXT, _SUBMIT, _REQUEST, "Command line of the submission."),
+    Field("submit_line", _TEXT, _SUBMIT, _REQUEST, "Command line of the submission, without its secrets."),
     Field("script", _TEXT, _SUBMIT, _REQUEST, "The batch script, secrets taken out."),
     Field("req_nodes", _INT, _SUBMIT, _REQUEST, "Nodes asked for.", **_COUNT),
     Field("req_cpus", _INT, _SUBMIT, _REQUEST, "CPUs (or processors) asked for.", **_COUNT),

@@ -40,7 +40,11 @@ class AccountingSpans:
         # The end of the span that is read, of all that is to be read, and when that was now.
         self._until = self._last = self._begun = now()
         self._begun_s = float("-inf")
+        # The last answer since reading was broken off; until when the watermark is held since, and
+        # where.
+        self._answered: datetime | None = None
         self._held_until_s = float("-inf")
+        self._held_at: datetime | None = None
 
     @property
     def is_due(self) -> bool:
@@ -59,24 +63,39 @@ class AccountingSpans:
             self._begin()
         assert self._batches is not None
         batch = next(self._batches, _NOTHING)
+        self._answered = self._now()
         if batch is _NOTHING:
             self._end_span()
         return batch
 
+    def go_back(self) -> None:
+        """What was read last could not be kept: read it again, from the watermark on."""
+        self._batches = None
+        self._begun_s = float("-inf")
+
     def begin_anew(self) -> None:
         """Reading was broken off: go back to the watermark, and read more often for a while.
 
-        What slurmdbd was to note while it was down may come a while after itself.
+        What slurmdbd was to note while it was down may come a while after itself: until then the
+        watermark stays behind the last answer before.
         """
-        self._batches = None
-        self._begun_s = float("-inf")
-        self._held_until_s = self._clock() + self._pace.overlap.total_seconds()
+        self.go_back()
+        now_s, overlap = self._clock(), self._pace.overlap
+        if now_s >= self._held_until_s and self._answered is not None:
+            self._held_at = self._answered - overlap
+        self._answered = None
+        self._held_until_s = now_s + overlap.total_seconds()
 
     def _begin(self) -> None:
         now, state = self._now(), self._state
-        mark = moment(state.watermark)
-        since = now - self._pace.history if mark is None else min(mark, now) - self._pace.overlap
-        state.details_from = state.details_from or since.isoformat()
+        mark, since = moment(state.watermark), now - self._pace.history
+        # By the overlap: "since a day" is a little earlier or later at each start.
+        if mark is None or since < (moment(state.read_from) or mark) - self._pace.overlap:
+            # From there on all is read, again if need be: it changes nothing.
+            state.read_from = state.watermark = since.isoformat()
+            state.details_from = min(state.details_from or state.read_from, state.read_from)
+        else:
+            since = min(mark, now) - self._pace.overlap
         self._begun, self._begun_s = now, self._clock()
         # A cluster whose clock is ahead has noted things that lie in the future here.
         self._last = now + timedelta(seconds=state.ahead_s + 1)
@@ -87,8 +106,11 @@ class AccountingSpans:
         self._batches = iter(self._cluster.accounted(since, self._until))
 
     def _end_span(self) -> None:
-        if self._state.watermark is None or self._begun_s >= self._held_until_s:
-            self._state.watermark = min(self._until, self._begun).isoformat()
+        read, mark = min(self._until, self._begun), moment(self._state.watermark)
+        if self._begun_s < self._held_until_s:
+            read = min(read, self._held_at or read - _SPAN)
+        if mark is None or read > mark:
+            self._state.watermark = read.isoformat()
         if self._until < self._last:
             self._begin_span(self._until)
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from premortem.errors import InvalidInput
 
@@ -44,3 +44,13 @@ class Budget:
         """Calls that are made now."""
         now = self._clock()
         self._spent.extend([now] * calls)
+
+    @property
+    def ages_s(self) -> list[float]:
+        """How long ago each call of the last minute was made."""
+        return [] if self.left == self.per_minute else [self._clock() - at for at in self._spent]
+
+    def recall(self, ages_s: Iterable[float]) -> None:
+        """Calls that were made so long ago, by another who kept to this budget."""
+        now = self._clock()
+        self._spent = deque(sorted([*self._spent, *(now - age for age in ages_s if age >= 0)]))

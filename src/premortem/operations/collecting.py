@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from operator import itemgetter
@@ -24,22 +24,23 @@ from premortem.jobs.fields import KEY
 from premortem.jobs.frame import SCHEMA
 from premortem.jobs.states import STATES, UNFINISHED, Progress
 from premortem.operations.accounting_spans import AccountingSpans
+from premortem.operations.bad_records import BadRecords
 from premortem.operations.budgets import Budget
-from premortem.operations.collector_state import CollectorState, Counters, moment
+from premortem.operations.collector_state import CollectorState, Round, moment
 from premortem.operations.paces import Pace
 from premortem.operations.sampling import Sampler, sampled
 from premortem.operations.tries import JobKey, Tries
 from premortem.sources.live.port import Accounting, Controller, Daemon
-from premortem.sources.port import REJECT_SCHEMA, Batch
+from premortem.sources.port import Batch
 from premortem.stores.port import JobQuery, Store
 
 # How many jobs one question names at most.
 _AT_A_TIME = 200
-_MOST_REMEMBERED = 10_000
 # A script that is not there so long after the job was submitted will not come.
 _LATE = timedelta(minutes=5)
-# When so many jobs in a row have no script, the site keeps none.
+# When so many jobs in a row have no script, the site keeps none; it is asked again so much later.
 _ENOUGH_WITHOUT_SCRIPT = 200
+_NO_SCRIPTS_S = 3600.0
 # So long one waits for the budget rather than to leave a question out.
 _SOON_S = 1.0
 # Clocks that differ by less are not spoken of.
@@ -50,19 +51,6 @@ _T = TypeVar("_T")
 
 class Cluster(Accounting, Controller, Protocol):
     """A cluster of which both daemons can be asked."""
-
-
-@dataclass(slots=True)
-class Round:
-    """What one round brought; `problems` tell by daemon why it could not be asked.
-
-    `seconds` is how long it took, and `waited_s` how much of that was waiting for the budget.
-    """
-
-    counters: Counters = field(default_factory=Counters)
-    problems: dict[str, str] = field(default_factory=dict)
-    seconds: float = 0.0
-    waited_s: float = 0.0
 
 
 class Collector:
@@ -96,18 +84,21 @@ class Collector:
             "slurmctld": Budget(pace.slurmctld_calls, clock),
             "slurmdbd": Budget(pace.slurmdbd_calls, clock),
         }
+        self._for_spans = Budget(max(1, pace.slurmdbd_calls // 2), clock)
         self._asked_before = (cluster.calls.slurmctld, cluster.calls.slurmdbd)
         cluster.calls.before = self._keep_to_budget
         self.state = CollectorState.load(store) or CollectorState()
+        for daemon, times in self.state.calls.items():
+            self._budgets[daemon].recall(now().timestamp() - at for at in times)
         columns = [*KEY, "state"]
         known = store.jobs(JobQuery(states=UNFINISHED), columns)
         self._open: dict[JobKey, str] = {(c, n, at): state for c, n, at, state in known.iter_rows()}
         # Jobs that failed and whose steps are to be read.
         self._failed: set[JobKey] = set()
         self._tries = Tries(clock)
-        # Records set aside already: Slurm tells them again in every answer.
-        self._bad: set[tuple[str, str, str]] = set()
-        self._without_script = 0
+        self._bad = BadRecords(store)
+        # How many scripts in a row were not there, and until when none is asked for since.
+        self._without_script, self._no_scripts_until_s = 0, float("-inf")
         self._waited_s = 0.0
         self._looked_s = float("-inf")
         self._spans = AccountingSpans(cluster, self.state, pace, now=now, clock=clock)
@@ -132,11 +123,14 @@ class Collector:
         """
         done, begun = Round(), self._clock()
         seen = self._look_at_live(done)
-        self._read_accounting(done, patient=patient)
+        # A long history must not keep all else from being asked.
+        self._read_accounting(done, patient=patient, most=None if patient else self._for_spans)
         if seen is not None:
             self._follow_missing(seen, done)
         if self.state.clusters:
             self._read_details(done)
+        if self._spans.is_reading:
+            self._read_accounting(done)
         self._take_samples(done)
         done.seconds = self._clock() - begun
         self._conclude(done)
@@ -166,17 +160,28 @@ class Collector:
         self._keep("slurmctld", batch, done)
         return set(_keys(batch.jobs))
 
-    def _read_accounting(self, done: Round, *, patient: bool) -> None:
-        """What slurmdbd has noted since the watermark, and a while before."""
+    def _read_accounting(
+        self, done: Round, *, patient: bool = False, most: Budget | None = None
+    ) -> None:
+        """What slurmdbd has noted since the watermark, and a while before.
+
+        `most` is a budget within that of the daemon.
+        """
         reading = self._spans.is_due
-        while reading:
+        while reading and (most is None or most.left):
+            before = self._cluster.calls.slurmdbd
             batch = self._ask("slurmdbd", self._spans.read, done, patient=patient)
+            self._for_spans.spend(self._cluster.calls.slurmdbd - before)
             if "slurmdbd" in done.problems:
                 self._spans.begin_anew()
             if batch is None:
                 return
-            self._keep("slurmdbd", batch, done)
-            self.state.save(self._store)
+            try:
+                self._keep("slurmdbd", batch, done)
+                self._save()
+            except BaseException:
+                self._spans.go_back()
+                raise
             reading = self._spans.is_reading
 
     def _follow_missing(self, seen: set[JobKey], done: Round) -> None:
@@ -195,19 +200,25 @@ class Collector:
     def _read_details(self, done: Round) -> None:
         """Steps of jobs that failed, where a lack of memory may hide; and scripts, newest first."""
         since = moment(self.state.details_from) or self._now()
-        query = JobQuery(clusters=self.state.clusters, since=since)
-        columns = [*KEY, "array_job_id", "state", "step_state", "script"]
-        jobs = self._store.jobs(query, columns)
-        failed = pl.col("step_state").is_null() & (pl.col("state") == "FAILED")
-        self._failed.update(_keys(jobs.filter(failed)))
+        late = JobQuery(clusters=self.state.clusters, since=since)
+        failed = replace(late, states=("FAILED",), lacking="step_state")
+        self._failed.update(self._store.jobs(failed, list(KEY)).iter_rows())
         self._read_steps(done)
-        scriptless = jobs.filter(pl.col("script").is_null())
-        self._read_scripts(scriptless, done)
-        without = _keys(scriptless) if self._scripts_are_kept else ()
-        left = {*self._failed, *self._tries.hopeful("script", without)}
+        # A job may have waited since before the time that is looked at.
+        open_ = replace(late, since=None, states=UNFINISHED)
+        scriptless = pl.concat(
+            self._store.jobs(replace(query, lacking="script"), [*KEY, "array_job_id"])
+            for query in (late, open_)
+        ).unique(KEY, maintain_order=True)
+        self._read_scripts(scriptless.sort("submit_time", maintain_order=True), done)
+        without = self._tries.hopeful("script", _keys(scriptless))
+        left = {*self._failed, *(without if self._scripts_are_kept else ())}
         self.state.without_details = len(left)
-        # Jobs of the time since accounting was last read may still turn up.
+        # Jobs of the time since accounting was last read may still turn up; and young ones are to
+        # be looked at again if scripts are asked for again.
         read = moment(self.state.watermark) or since
+        if not self._scripts_are_kept:
+            read = min(read, self._now() - timedelta(seconds=_NO_SCRIPTS_S))
         oldest = min((at for _, _, at in left), default=read)
         self.state.details_from = min(oldest, read - self._pace.overlap).isoformat()
 
@@ -222,7 +233,7 @@ class Collector:
 
     @property
     def _scripts_are_kept(self) -> bool:
-        return self._without_script < _ENOUGH_WITHOUT_SCRIPT
+        return self._clock() >= self._no_scripts_until_s
 
     def _read_scripts(self, jobs: pl.DataFrame, done: Round) -> None:
         wanted = set(self._tries.due("script", _keys(jobs)))
@@ -247,9 +258,13 @@ class Collector:
             done.counters.scripts += len(rows)
             self._without_script = 0 if found else self._without_script + len(some)
             for keys in (keys for keys in some if keys[0][1] not in found):
-                late = self._now() - keys[0][2] > _LATE
+                # What was to be noted while slurmdbd was down may come a while after itself.
+                could_be_noted = max(keys[0][2], moment(self.state.sound_since) or self._now())
+                late = self._now() - could_be_noted > _LATE
                 self._tries.in_vain("script", keys, for_good=late)
-            if not self._scripts_are_kept:
+            if self._without_script >= _ENOUGH_WITHOUT_SCRIPT:
+                self._without_script = 0
+                self._no_scripts_until_s = self._clock() + _NO_SCRIPTS_S
                 self._tell("no_scripts", why="accounting keeps none of them")
 
     def _read_jobs(self, numbers: Iterable[int], done: Round) -> bool:
@@ -260,7 +275,10 @@ class Collector:
         return batch is not None
 
     def _take_samples(self, done: Round) -> None:
-        running = [key for key, state in self._open.items() if state == "RUNNING"]
+        ours = self.state.clusters
+        running = [
+            key for key, state in self._open.items() if state == "RUNNING" and key[0] in ours
+        ]
         if self._sampler is None or not running:
             return
         try:
@@ -286,10 +304,15 @@ class Collector:
         except PremortemError as error:
             done.problems[daemon] = str(error)
             self._tell("no_answer", daemon=daemon, why=str(error))
+            if daemon == "slurmdbd":
+                self.state.sound_since = None
             return None
         finally:
             self._settle(done)
-        self.state.answered[daemon] = self._now().isoformat(timespec="seconds")
+        now = self._now().isoformat(timespec="seconds")
+        self.state.answered[daemon] = now
+        if daemon == "slurmdbd":
+            self.state.sound_since = self.state.sound_since or now
         return answer
 
     def _keep_to_budget(self, daemon: Daemon) -> None:
@@ -313,22 +336,10 @@ class Collector:
         done.counters.calls_slurmdbd += accounts
         done.waited_s, self._waited_s = done.waited_s + self._waited_s, 0.0
 
-    def _set_aside(self, daemon: Daemon, rejects: pl.DataFrame, done: Round) -> None:
-        """Keep bad records, once each; as `line`, they are numbered in the order they came in."""
-        told = dict.fromkeys(rejects.select("reason", "text").iter_rows())
-        new = [(daemon, *one) for one in told if (daemon, *one) not in self._bad]
-        if len(self._bad) + len(new) > _MOST_REMEMBERED:
-            self._bad.clear()
-        self._bad.update(new)
-        before = self.state.counters.rejected + done.counters.rejected
-        rows = [(before + n, reason, text) for n, (_, reason, text) in enumerate(new, 1)]
-        numbered = pl.DataFrame(rows, schema=REJECT_SCHEMA, orient="row")
-        self._store.set_aside(f"{daemon}, collected", numbered)
-        done.counters.rejected += len(new)
-
     def _keep(self, daemon: Daemon, batch: Batch, done: Round) -> None:
         if batch.rejects.height:
-            self._set_aside(daemon, batch.rejects, done)
+            before = self.state.counters.rejected + done.counters.rejected
+            done.counters.rejected += self._bad.keep(daemon, batch.rejects, before=before)
         if batch.jobs.is_empty():
             return
         appended = self._store.append(batch.jobs)
@@ -350,6 +361,13 @@ class Collector:
                 self._failed.add(key)
         self.state.clusters = sorted({*self.state.clusters, *batch.jobs["cluster"]})
 
+    def _save(self) -> None:
+        now = self._now().timestamp()
+        self.state.calls = {
+            daemon: [now - age for age in budget.ages_s] for daemon, budget in self._budgets.items()
+        }
+        self.state.save(self._store)
+
     def _mind_the_clock(self, jobs: pl.DataFrame) -> None:
         newest = jobs["submit_time"].max()
         ahead = (newest - self._now()).total_seconds() if isinstance(newest, datetime) else 0.0
@@ -366,7 +384,7 @@ class Collector:
         self.state.problems = done.problems
         self.state.open = len(self._open)
         self.state.last_round = self._now().isoformat(timespec="seconds")
-        self.state.save(self._store)
+        self._save()
         brought = {name: count for name, count in done.counters.as_dict().items() if count}
         self._tell("round", seconds=round(done.seconds, 2), open=len(self._open), **brought)
 

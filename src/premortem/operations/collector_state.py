@@ -38,17 +38,33 @@ class Counters:
 
 
 @dataclass(slots=True)
+class Round:
+    """What one round brought; `problems` tell by daemon why it could not be asked.
+
+    `seconds` is how long it took, and `waited_s` how much of that was waiting for the budget.
+    """
+
+    counters: Counters = field(default_factory=Counters)
+    problems: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+    waited_s: float = 0.0
+
+
+@dataclass(slots=True)
 class CollectorState:
-    """`watermark` is up to when accounting has been read, `details_from` from when on steps and
-    scripts may be missing. Times are ISO 8601, in UTC.
+    """`read_from` and `watermark` are from when and up to when accounting has been read,
+    `details_from` from when on steps and scripts may be missing. Times are ISO 8601, in UTC.
 
     `problems` are why a daemon could not be asked last time, `answered` when it last could;
     `ahead_s` is by how much the cluster's clock was seen to be ahead of this machine's. Of `open`
     jobs the end is not known yet; `untold` are those of which accounting knows nothing. `clusters`
-    are those that were told of: other jobs of the store are not asked for.
+    are those that were told of: other jobs of the store are not asked for. `sound_since` is from
+    when on slurmdbd has answered every question; `calls` are the times, in seconds since 1970, of
+    the last minute's calls to each daemon.
     """
 
     clusters: list[str] = field(default_factory=list)
+    read_from: str | None = None
     watermark: str | None = None
     details_from: str | None = None
     last_round: str | None = None
@@ -58,6 +74,8 @@ class CollectorState:
     open: int = 0
     untold: int = 0
     without_details: int = 0
+    sound_since: str | None = None
+    calls: dict[str, list[float]] = field(default_factory=dict)
     counters: Counters = field(default_factory=Counters)
 
     def as_dict(self) -> dict[str, Any]:

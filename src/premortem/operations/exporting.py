@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
+
+from polars.exceptions import PolarsError
 
 from premortem.errors import NotFound, Unavailable
 from premortem.jobs.frame import SCHEMA
@@ -26,7 +29,11 @@ def export_jobs(store: Store, path: str | os.PathLike[str], query: JobQuery = Jo
     try:
         jobs.select(told).write_parquet(part, compression="zstd", compression_level=19)
         part.replace(whole)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise Unavailable(f"{path} cannot be written: {error.strerror or error}") from error
+    except (OSError, PolarsError) as error:
+        # Polars tells of a full disk by an error of its own, without a number.
+        why = error.strerror if isinstance(error, OSError) else None
+        raise Unavailable(f"{path} cannot be written: {why or error}") from error
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
     return jobs.height

@@ -10,7 +10,8 @@ from datetime import timedelta
 class Pace:
     """How often to ask, and how much at most: calls are those of any minute.
 
-    A first round looks back as far as `history`; later ones look back behind the last by `overlap`.
+    A first round looks back as far as `history`, and so does a later one if none has looked as far
+    yet; others look back behind the last by `overlap`.
     """
 
     every_s: float = 60.0

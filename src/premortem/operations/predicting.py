@@ -13,6 +13,7 @@ import polars as pl
 from premortem.errors import InvalidInput, NotFound, Unavailable
 from premortem.features.points import Point
 from premortem.jobs.fields import KEY, Kind
+from premortem.jobs.frame import SCHEMA
 from premortem.jobs.samples import with_samples
 from premortem.jobs.sightings import fold
 from premortem.jobs.states import STATES, UNFINISHED, Progress
@@ -23,6 +24,8 @@ from premortem.operations.training import HISTORY, history
 from premortem.prediction.model import Model
 from premortem.prediction.predict import Prediction, policy_of, predict
 from premortem.stores.port import Store
+
+_WAITING = [state for state, progress in STATES.items() if progress is Progress.PENDING]
 
 
 def predict_jobs(
@@ -57,11 +60,15 @@ def predict_live(
     """Predictions for jobs that wait or run now, as Slurm itself tells of them.
 
     The store has the history that they are judged by, and is not written to. A running job of
-    which nothing can be sampled is judged without.
+    which nothing can be sampled is judged without, and so is one whose script cannot be had. A task
+    that waits with others of its array is judged by the record that they share.
     """
     told = pl.concat([_live(cluster, name) for name in names], how="diagonal")
     numbers = told["job_id"].to_list()
-    scripts = cluster.scripts(numbers)
+    scripts: dict[int, str] = {}
+    with suppress(Unavailable):
+        # slurmdbd has them, and may be down while slurmctld answers.
+        scripts = cluster.scripts(numbers)
     told = told.with_columns(
         script=pl.Series([scripts.get(number) for number in numbers], dtype=pl.String)
     )
@@ -90,7 +97,7 @@ def _live(cluster: Cluster, name: str) -> pl.DataFrame:
     if found.is_empty():
         found = cluster.by_id([number]).jobs
     if task is not None and found.height:
-        found = found.filter(pl.col("array_task_id") == int(task))
+        found = _task(cluster, found, number, int(task))
     if found.is_empty():
         raise NotFound(f"Slurm knows no job {name}")
     live = found.filter(pl.col("state").is_in(UNFINISHED))
@@ -98,6 +105,35 @@ def _live(cluster: Cluster, name: str) -> pl.DataFrame:
         state = found.sort("submit_time")["state"][-1]
         raise InvalidInput(f"job {name} is over ({state}): only what waits or runs is predicted")
     return live
+
+
+def _task(cluster: Cluster, told: pl.DataFrame, number: int, task: int) -> pl.DataFrame:
+    """What is told of an array's task; while it waits with others, the record that they share."""
+    tasks = _of_array(told, number)
+    if tasks.is_empty():
+        raise NotFound(f"Slurm knows no job {number}_{task}: {number} is not an array")
+    if (own := tasks.filter(pl.col("array_task_id") == task)).height:
+        return own
+    shared = tasks.filter(pl.col("array_task_id").is_null() & pl.col("state").is_in(_WAITING))
+    # slurmctld forgets a task that is over, while others of its array still wait.
+    try:
+        accounted = _of_array(cluster.by_id([number]).jobs, number)
+    except Unavailable:
+        if shared.is_empty():
+            raise
+        return shared
+    # Accounting may have an older array, from before the numbers began anew.
+    since = pl.lit(tasks["submit_time"].min())
+    ended = accounted.filter(pl.col("array_task_id") == task, pl.col("submit_time") >= since)
+    return ended if ended.height else shared
+
+
+def _of_array(jobs: pl.DataFrame, number: int) -> pl.DataFrame:
+    """Those that are an array's; where none is, answers have no such columns."""
+    if jobs.is_empty():
+        return pl.DataFrame(schema=SCHEMA)
+    empty = pl.DataFrame(schema={name: SCHEMA[name] for name in ("array_job_id", "array_task_id")})
+    return pl.concat([empty, jobs], how="diagonal").filter(pl.col("array_job_id") == number)
 
 
 def predict_pending(
@@ -109,9 +145,8 @@ def predict_pending(
     now: datetime | None = None,
 ) -> list[Prediction]:
     """Predictions for every job that waits, the riskiest first."""
-    waiting = [state for state, progress in STATES.items() if progress is Progress.PENDING]
     jobs = history(store)
-    keys = jobs.filter(pl.col("state").is_in(waiting)).select(KEY)
+    keys = jobs.filter(pl.col("state").is_in(_WAITING)).select(KEY)
     found = _predict(jobs, model, keys, None, most_reasons, voice, now)
     return sorted(found, key=lambda one: -one.risk)
 

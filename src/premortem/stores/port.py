@@ -29,8 +29,8 @@ class JobQuery:
     """Which jobs are wanted. Several values of one filter are alternatives; filters add up.
 
     `partitions` are those the jobs ran in, or asked for if they have not run. `since` is included
-    and `until` is not; both are about submission. With `limit`, the newest
-    jobs are given; the answer is in order of submission all the same.
+    and `until` is not; both are about submission. `lacking` names a field that has no value.
+    With `limit`, the newest jobs are given; the answer is in order of submission all the same.
     """
 
     clusters: Sequence[str] = ()
@@ -43,6 +43,7 @@ class JobQuery:
     states: Sequence[str] = ()
     since: datetime | None = None
     until: datetime | None = None
+    lacking: str | None = None
     limit: int | None = None
 
 

@@ -274,6 +274,9 @@ def _conditions(query: JobQuery) -> tuple[list[str], list[Any]]:
         if instant is not None:
             conditions.append(f"submit_time {comparison} ?")
             values.append(int(instant.timestamp()))
+    if query.lacking is not None:
+        require_fields([query.lacking])
+        conditions.append(f"{_quoted(query.lacking)} IS NULL")
     return conditions, values
 
 

@@ -21,6 +21,7 @@ from staged_cluster import (
     staged_cluster,
 )
 
+from premortem.errors import Unavailable
 from premortem.operations.collecting import Collector
 from premortem.operations.collector_state import CollectorState
 from premortem.operations.paces import Pace
@@ -102,6 +103,37 @@ class TestBudget:
             assert most_in_a_minute(cluster.calls("slurmdbd")) <= 6
             assert collector.state.watermark == BEGIN.isoformat()
 
+    def test_a_long_history_does_not_keep_all_else_waiting(self, store: Store) -> None:
+        pace = Pace(history=timedelta(days=40), slurmdbd_calls=2)
+        with staged_cluster(store, pace=pace) as (cluster, collector):
+            cluster.jobs[1] = Invented(0, HOUR)
+            run_until(collector, cluster, 240)
+            assert collector.state.watermark is not None
+            assert collector.state.watermark < BEGIN.isoformat()
+            assert rows(store)[1]["script"]
+
+    def test_it_is_kept_to_from_one_start_to_the_next(self, store: Store) -> None:
+        calls: list[float] = []
+        for start in (0, 5, 10, 15):
+            with staged_cluster(store, pace=Pace(history=timedelta(days=3))) as (cluster, one):
+                cluster.now_s = start
+                one.round(patient=False)
+                calls += cluster.calls("slurmdbd")
+        assert most_in_a_minute(calls) <= 6
+
+    def test_a_later_one_may_look_back_further(self, store: Store) -> None:
+        long_ago, calls = {1: Invented(-5 * 24 * HOUR, -5 * 24 * HOUR + 60)}, []
+        for days, seen in ((1, 0), (9, 1), (1, 1), (9, 1)):
+            pace = Pace(history=timedelta(days=days))
+            with staged_cluster(store, pace=pace) as (cluster, collector):
+                cluster.jobs |= long_ago
+                collector.round()
+                asked = len(cluster.calls("slurmdbd"))
+            assert len(rows(store)) == seen
+            calls.append(asked)
+        assert calls[1] >= 9
+        assert calls[3] < 5, "what was read is not read again"
+
 
 class TestWhatIsKept:
     def test_a_job_that_fails_after_hours_has_its_steps_read(self, store: Store) -> None:
@@ -167,7 +199,35 @@ class TestWhatIsKept:
             for number in range(400, 800):
                 cluster.jobs[number] = Invented(HOUR + number, HOUR + number + 30, script="")
             run_until(collector, cluster, 2 * HOUR)
-            assert len(cluster.asked_by_number()) == asked
+            assert len(cluster.asked_by_number()) <= asked + 2, "it is tried once an hour"
+            assert collector.state.without_details == 0
+
+    def test_a_site_that_begins_to_keep_scripts(self, store: Store) -> None:
+        with staged_cluster(store) as (cluster, collector):
+            for number in range(1, 400):
+                cluster.jobs[number] = Invented(number, number + 30, script="")
+            cluster.jobs[500] = Invented(HOUR // 2, HOUR)
+            run_until(collector, cluster, 3 * HOUR)
+            assert rows(store)[500]["script"]
+
+    def test_a_script_that_is_noted_after_an_outage(self, store: Store) -> None:
+        with staged_cluster(store) as (cluster, collector):
+            collector.round()
+            cluster.faults = {"slurmdbd": refusal()}
+            cluster.jobs[1] = Invented(120, HOUR)
+            cluster.unknown_to_accounting = {1}
+            run_until(collector, cluster, 1500)
+            cluster.faults = {}
+            run_until(collector, cluster, cluster.now_s + 120)
+            cluster.unknown_to_accounting = set()
+            run_until(collector, cluster, cluster.now_s + 1200)
+            assert rows(store)[1]["script"]
+
+    def test_a_job_that_waits_since_before_the_history_has_its_script(self, store: Store) -> None:
+        with staged_cluster(store) as (cluster, collector):
+            cluster.jobs[1] = Invented(-3 * 24 * HOUR, HOUR)
+            run_until(collector, cluster, 120)
+            assert rows(store)[1]["script"]
 
     def test_a_job_that_accounting_never_hears_of(self, store: Store) -> None:
         told: list[dict[str, Any]] = []
@@ -185,6 +245,37 @@ class TestWhatIsKept:
 
 
 class TestTroubles:
+    def test_a_store_that_fails_once_loses_nothing(self, store: Store) -> None:
+        class Stumbles:
+            times = 0
+
+            def __getattr__(self, name: str) -> Any:
+                return getattr(store, name)
+
+            def append(self, jobs: pl.DataFrame) -> Any:
+                self.times += 1
+                if self.times == 3:
+                    raise Unavailable("the disk is full")
+                return store.append(jobs)
+
+        pace = Pace(history=timedelta(days=10))
+        with staged_cluster(Stumbles(), pace=pace) as (cluster, collector):  # type: ignore[arg-type]
+            for day in range(1, 10):
+                cluster.jobs[day] = Invented(-day * 24 * HOUR, -day * 24 * HOUR + 60)
+            run_until(collector, cluster, HOUR)
+        assert sorted(rows(store)) == list(range(1, 10))
+
+    def test_a_long_history_is_read_in_spite_of_failures(self, store: Store) -> None:
+        pace = Pace(history=timedelta(days=20), slurmdbd_calls=1)
+        with staged_cluster(store, pace=pace) as (cluster, collector):
+            for _ in range(8):
+                run_until(collector, cluster, cluster.now_s + 900)
+                cluster.faults = {"slurmdbd": refusal()}
+                run_until(collector, cluster, cluster.now_s + 60)
+                cluster.faults = {}
+            assert collector.state.watermark is not None
+            assert collector.state.watermark >= BEGIN.isoformat()
+
     @pytest.mark.parametrize("reply", [garbage(), cut_short(), refusal()])
     def test_a_bad_answer_costs_a_round(self, store: Store, reply: Any) -> None:
         with staged_cluster(store) as (cluster, collector):
@@ -192,7 +283,8 @@ class TestTroubles:
             cluster.faults = {"slurmctld": reply, "slurmdbd": reply}
             done = collector.round()
             assert sorted(done.problems) == ["slurmctld", "slurmdbd"]
-            assert (collector.state.watermark, rows(store)) == (None, {})
+            assert collector.state.watermark == collector.state.read_from
+            assert rows(store) == {}
             cluster.now_s += 60
             cluster.faults = {"slurmctld": reply}
             assert list(collector.round().problems) == ["slurmctld"]

@@ -11,7 +11,7 @@ from command import premortem
 from job_strategies import frame
 from polars.testing import assert_frame_equal
 
-from premortem.errors import InvalidInput, NotFound
+from premortem.errors import InvalidInput, NotFound, Unavailable
 from premortem.jobs.samples import conform_samples
 from premortem.operations.exporting import export_jobs
 from premortem.operations.loading import load_file
@@ -67,6 +67,19 @@ def test_a_log_read_from_it_has_samples(exported: Path) -> None:
     assert log.jobs["script"].unique().to_list() == ["#!/bin/sh\n./relax\n"]
 
 
+def test_secrets_go_wherever_the_file_comes_from(exported: Path) -> None:
+    scripts = ["API_KEY=hunter2 run\n", "API_KEY=[redacted] run\n", None]
+    lines = ["sbatch --export=ALL,API_KEY=hunter2 x.sh", "sbatch x.sh", None]
+    jobs = pl.read_parquet(exported).with_columns(
+        script=pl.Series(scripts), submit_line=pl.Series(lines)
+    )
+    jobs.write_parquet(exported)
+    log = read_log(str(exported), options=ReadOptions(), context=Context())
+    assert log.jobs["script"].to_list() == [scripts[1], scripts[1], None]
+    safe = "sbatch --export=ALL,API_KEY=[redacted] x.sh"
+    assert log.jobs["submit_line"].to_list() == [safe, *lines[1:]]
+
+
 def test_bad_rows_are_set_aside(exported: Path) -> None:
     jobs = pl.read_parquet(exported).with_columns(
         end_time=pl.Series([NOON - timedelta(days=900), NOON, NOON], dtype=pl.Datetime("us", "UTC"))
@@ -80,6 +93,29 @@ def test_a_broken_file_is_told(exported: Path) -> None:
     exported.write_bytes(exported.read_bytes()[:200] + b"PAR1")
     with pytest.raises(InvalidInput, match="Parquet"):
         read_log(str(exported), options=ReadOptions(), context=Context())
+
+
+def test_a_full_disk_is_told_and_leaves_what_was_there(exported: Path, tmp_path: Path) -> None:
+    before = exported.read_bytes()
+    (tmp_path / "jobs.parquet.part").symlink_to("/dev/full")
+    store = open_store(f"sqlite:///{tmp_path / 'jobs.db'}")
+    with pytest.raises(Unavailable, match=r"jobs\.parquet cannot be written: .*No space left"):
+        export_jobs(store, exported)
+    store.close()
+    assert exported.read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["jobs.db", "jobs.parquet"]
+
+
+@pytest.mark.parametrize("place", ["none/x.parquet", "jobs.parquet/x.parquet", "folder"])
+def test_a_place_that_cannot_be_written_to_is_told(
+    exported: Path, tmp_path: Path, place: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    store = open_store(f"sqlite:///{tmp_path / 'jobs.db'}")
+    with pytest.raises(Unavailable, match="cannot be written"):
+        export_jobs(store, tmp_path / place)
+    store.close()
+    assert not [*tmp_path.glob("**/*.part")]
 
 
 def test_nothing_to_write_is_told(tmp_path: Path) -> None:

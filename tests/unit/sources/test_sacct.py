@@ -407,3 +407,11 @@ def test_the_partition_that_ran_the_job_is_kept_apart(tmp_path):
     )
     job = row(tmp_path, State="FAILED", Partition="gpu", Start="2026-01-05T09:00:00")
     assert (job["partition"], job["alloc_partition"]) == ("gpu", "gpu")
+
+
+def test_a_submit_line_is_kept_without_secrets(tmp_path):
+    line = "sbatch --export=ALL,API_KEY={} x.sh"
+    text = f"JobID|Submit|SubmitLine\n1|2026-01-05T08:00:00|{line}\n2|soon|{line}\n"
+    [job], [(_, _, shown)], _ = load(tmp_path, text.replace("{}", "hunter2"))
+    assert job["submit_line"] == line.format("[redacted]")
+    assert shown == f"2|soon|{line.format('[redacted]')}"

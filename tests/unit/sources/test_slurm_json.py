@@ -637,3 +637,10 @@ def test_bytes_that_are_not_utf8_cost_no_record(tmp_path):
 
 def test_no_reservation_is_not_one_called_0(tmp_path):
     assert "reservation" not in one(tmp_path, accounting(reservation={"id": 0, "name": 0}))
+
+
+@pytest.mark.parametrize("record", [accounting, controller])
+def test_a_submit_line_is_kept_without_secrets(tmp_path, record):
+    job = one(tmp_path, record(submit_line="sbatch --export=ALL,API_KEY=hunter2 x.sh"))
+    assert job["submit_line"] == "sbatch --export=ALL,API_KEY=[redacted] x.sh"
+    assert "submit_line" not in one(tmp_path, record(submit_line=""))

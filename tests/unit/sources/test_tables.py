@@ -82,6 +82,15 @@ def test_the_nrel_preset_is_recognised_by_its_header(tmp_path):
     }  # fmt: skip
 
 
+def test_secrets_are_taken_out(tmp_path):
+    secret = "sbatch --export=API_KEY=hunter2 a.sh"
+    mapping = COLUMNS + 'submit_line = "x"\n'
+    jobs, rejects = load(tmp_path, f"id,submitted,x\n1,{TIME},{secret}\n2,noon,{secret}\n", mapping)
+    assert [job["submit_line"] for job in jobs] == ["sbatch --export=API_KEY=[redacted] a.sh"]
+    [(_, _, text)] = rejects
+    assert text == "2,noon,sbatch --export=API_KEY=[redacted] a.sh"
+
+
 def test_nrel_writes_no_memory_as_zero(tmp_path):
     [job], _ = load(tmp_path, f"{NREL_HEADER}\n{nrel(77, '2019-07-01 12:00:00')}", None)
     assert "req_memory_mb" not in job

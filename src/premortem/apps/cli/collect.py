@@ -48,7 +48,10 @@ def collect(
         str | None, typer.Option(metavar="TIME", help="From one round to the next: 60s, 2min.")
     ] = None,
     since: Annotated[
-        str, typer.Option(metavar="WHEN", help="How far back a first round looks: 7d, 2026-01-05.")
+        str,
+        typer.Option(
+            metavar="WHEN", help="How far back to look, where no round has yet: 7d, 2026-01-05."
+        ),
     ] = "1d",
     usage: Annotated[
         bool, typer.Option("--usage", help="Sample what running jobs use, too, by sstat.")
@@ -80,14 +83,17 @@ def collect(
     stopped = threading.Event()
     with invocation.store(store, read_only=False) as target, open_cluster(settings, url) as cluster:
         sampler = sstat(settings) if usage else None
+        tell = teller(as_json)
         collector = Collector(
-            cluster, target, pace=pace, sampler=sampler, tell=teller(as_json),
+            cluster, target, pace=pace, sampler=sampler, tell=tell,
             sleep=stopped.wait,
         )  # fmt: skip
         if once:
             done = collector.round()
             if len(done.problems) == 2:
                 raise Unavailable("; ".join(dict.fromkeys(done.problems.values())))
+            if left := collector.state.without_details:
+                tell("unfinished", steps_or_scripts_of=left, hint="collect again to have them")
             return
         run_until_signal(collector, stopped)
 
@@ -140,7 +146,7 @@ def _show_status(invocation: Invocation, store: str | None, as_json: bool) -> No
     rows = [
         ("state", _word(state)),
         ("last round", _ago(state.last_round)),
-        ("accounting read up to", state.watermark or ""),
+        ("accounting read", f"{state.read_from or ''} to {state.watermark or ''}"),
         ("slurmctld", _daemon(state, "slurmctld")),
         ("slurmdbd", _daemon(state, "slurmdbd")),
         ("jobs not ended", f"{state.open:,}"),

@@ -110,7 +110,7 @@ def _table(title: str, rows: list[dict[str, Any]], current: float) -> Any:
     nearest = min(range(len(rows)), key=lambda at: abs(rows[at]["threshold"] - current))
     step = max(1, len(rows) // _ROWS)
     chosen = sorted({*range(0, len(rows), step), len(rows) - 1, nearest})
-    columns = ("threshold", "warned", "precision", "recall", "F1", "core-hours lost", "")
+    columns = ("threshold", "warned", "precision", "recall", "F1", "cost (core-hours)", "")
     cells = [
         (
             f"{rows[at]['threshold']:.3f}", percent(rows[at]["warned_share"]),

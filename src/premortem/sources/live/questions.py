@@ -24,6 +24,10 @@ _LONGEST_PAUSE_S = 15.0
 Query = Sequence[tuple[str, str]]
 
 
+class Oversized(Overlong):
+    """An answer grew too large, which is known as soon as it does."""
+
+
 @dataclass(frozen=True, slots=True)
 class Patience:
     """How long to wait for an answer, how large it may be, and how often to ask."""
@@ -71,8 +75,8 @@ class Slurmrestd:
     ) -> Received | None:
         """The answer to a question, to be closed by the caller; None if there is no such job.
 
-        Raises `Overlong` if it takes too long or grows too large: at once where not the `least`
-        that can be asked for, else after as many attempts as patience has.
+        Raises `Oversized` if it grows too large, and `Overlong` if it takes too long: at once where
+        not the `least` that can be asked for, else after as many attempts as patience has.
         """
         limit = largest_bytes or self._patience.largest_bytes
         renewed, verdict = False, Verdict(Meaning.FAILING)
@@ -85,7 +89,8 @@ class Slurmrestd:
                 self._caller.renew()
                 answer, verdict, overlong = self._once(path, query, limit)
             if overlong and (not least or overlong == "large"):
-                raise Overlong(f"{self.url}{path}: {verdict.words}")
+                kind = Oversized if overlong == "large" else Overlong
+                raise kind(f"{self.url}{path}: {verdict.words}")
             if answer is not None:
                 return answer
             if verdict.meaning is not Meaning.FAILING:
@@ -172,6 +177,11 @@ def _written(path: str, query: Query) -> str:
 
 
 def _checked(url: str) -> str:
+    if fault := _fault_in(url):
+        raise InvalidInput(
+            f"the address of slurmrestd cannot be used: {fault}; expected one such as "
+            "http://slurm.example:6820"
+        )
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InvalidInput(
@@ -184,6 +194,26 @@ def _checked(url: str) -> str:
             "query: who asks is told by a token"
         )
     return url.rstrip("/")
+
+
+def _fault_in(url: str) -> str | None:
+    """What makes an address no address; not by the parsers' words, which quote from it."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "its host cannot be read (an IPv6 address stands in brackets, such as [::1])"
+    try:
+        port = parts.port
+    except ValueError:
+        port = 0
+    if port == 0:
+        return "its port is not a number from 1 to 65535"
+    try:
+        httpx.URL(url)
+        (parts.hostname or "").encode("idna")
+    except (httpx.InvalidURL, UnicodeError):
+        return "it has a host or a character that no address can have"
+    return None
 
 
 def _trust(certificates: Path | str | None) -> ssl.SSLContext:

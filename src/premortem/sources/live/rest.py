@@ -15,7 +15,7 @@ from premortem.sources.json_stream import JsonStream
 from premortem.sources.live.callers import Caller
 from premortem.sources.live.machines import Node, Partition, node_of, partition_of
 from premortem.sources.live.port import Calls, Overlong, checked_ids
-from premortem.sources.live.questions import Patience, Query, Slurmrestd
+from premortem.sources.live.questions import Oversized, Patience, Query, Slurmrestd
 from premortem.sources.live.reading import job_batches, script_in
 from premortem.sources.live.versions import named, newest_known, number_of, served_in
 from premortem.sources.live.windows import Windows
@@ -58,8 +58,8 @@ class RestCluster:
         self._named = number_of(version) if version else None
         self._negotiated: int | None = None
         self._cluster = cluster
-        # How long a window may be, as the last answers were.
-        self._window = window
+        # How long a window may be, as the last answers were, and whether a shorter one is no use.
+        self._window, self._is_settled = window, False
         self._slow_s = slow_s
         self._window_bytes = window_bytes
 
@@ -75,29 +75,34 @@ class RestCluster:
 
     def accounted(self, since: datetime, until: datetime) -> Iterator[Batch]:
         """The jobs of a span of time; see `Accounting`."""
-        windows = Windows(since, until, self._window)
+        windows = Windows(since, until, self._window, is_settled=self._is_settled)
         while window := windows.current:
             query = [("start_time", f"uts{window[0]}"), ("end_time", f"uts{window[1]}")]
             query += self._in_full()
             begun = time.monotonic() - self.calls.waited_s
+            # What cannot be had in smaller pieces is taken whole.
+            is_limited = not (windows.is_shortest or windows.is_settled)
             try:
                 answer = self._ask(
                     "slurmdb/{}/jobs",
                     [*query, ("skip_steps", "true")],
                     least=windows.is_shortest,
-                    largest_bytes=self._window_bytes,
+                    largest_bytes=self._window_bytes if is_limited else None,
                 )
-            except Overlong:
+            except Overlong as error:
                 if windows.is_shortest:
                     raise
-                windows.halve()
-                self._window = windows.width
+                if is_limited and isinstance(error, Oversized):
+                    windows.too_large()
+                else:
+                    windows.halve()
+                self._window, self._is_settled = windows.width, windows.is_settled
                 continue
             took = (time.monotonic() - self.calls.waited_s - begun) / self._slow_s
             size = answer.size / self._window_bytes if answer else 0.0
             yield from self._jobs(answer)
             windows.answered(max(took, size))
-            self._window = windows.width
+            self._window, self._is_settled = windows.width, windows.is_settled
             yield together([])
 
     def live(self) -> Batch:

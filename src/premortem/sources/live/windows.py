@@ -16,8 +16,10 @@ _EARLIEST = 10**9
 class Windows:
     """Windows of whole seconds from `since` to `until`; `current` is the one to ask for next.
 
-    Say `answered` after each answer, with what it took of what is bearable, or `halve` if it could
-    not be had.
+    Say `answered` after each answer, with what it took of what is bearable; `too_large` if it was
+    not taken for its size, and `halve` if it could not be had for another reason. Jobs that wait or
+    run are in every window, however short. Where they are most of an answer, windows are settled:
+    a shorter one would cost as much, and more of them would be needed.
     """
 
     since: datetime
@@ -25,8 +27,11 @@ class Windows:
     width: timedelta = timedelta(hours=1)
     shortest: timedelta = timedelta(minutes=1)
     longest: timedelta = timedelta(days=1)
+    is_settled: bool = False
     _begin: int = field(init=False)
     _end: int = field(init=False)
+    # The effort at twice this width, if that was too much.
+    _wider: float | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         for moment in (self.since, self.until):
@@ -53,12 +58,25 @@ class Windows:
         """Go on; `effort` is the part of the bearable time or size that the answer took."""
         if self.current:
             self._begin = self.current[1]
-        if effort > 1 / 2:
-            self.halve()
-        elif effort < 1 / 8:
-            self.width = max(self.width, min(self.width * 2, self.longest))
+        self._weigh(effort)
+
+    def too_large(self) -> None:
+        """Ask for half of it; if that has not helped before, for the same, whatever its size."""
+        self._weigh(1.0)
 
     def halve(self) -> None:
         """Ask for half of it."""
+        self.is_settled, self._wider = False, None
         if not self.is_shortest:
             self.width = max(self.shortest, timedelta(seconds=self.width.total_seconds() // 2))
+
+    def _weigh(self, effort: float) -> None:
+        if effort <= 1 / 2:
+            self.is_settled, self._wider = False, None
+            if effort < 1 / 8:
+                self.width = max(self.width, min(self.width * 2, self.longest))
+        elif self._wider is not None and effort > 3 / 4 * self._wider:
+            self.is_settled = True
+        elif not self.is_settled:
+            self.halve()
+            self._wider = effort

@@ -93,11 +93,17 @@ class ParquetFile:
         self._written_at_s = time.monotonic()
 
     def add(self, samples: pl.DataFrame) -> None:
-        """Take in these samples."""
+        """Take in these samples; none of them if they are to be written and that fails."""
+        before = self._samples, self._is_written
         self._samples = pl.concat([self._samples, samples])
         self._is_written = False
         if time.monotonic() - self._written_at_s > _BETWEEN_WRITES_S:
-            self.close()
+            try:
+                self.close()
+            except BaseException:
+                # They will be handed over again.
+                self._samples, self._is_written = before
+                raise
 
     def close(self) -> None:
         """Write what is left."""

@@ -22,8 +22,12 @@ REFUSED_SCHEMA: dict[str, pl.DataType] = {
 }
 # A command line has room for many more.
 _JOBS_A_CALL = 500
-# A job that was not seen for so long and is seen again was requeued, and begins from nothing.
+# A job that did not run at some look, and not for so long, was requeued when it is seen again, and
+# begins from nothing: Slurm starts it no sooner than two minutes after its end. Time alone tells
+# nothing, since looks may be far apart.
 _FORGET_AFTER_S = 100.0
+# The complaint of `sstat_texts` about a job that does not run; by the others it does.
+_NOT_RUNNING = "no step of it runs"
 _SUMS = ("cpu_s", "read_mb", "written_mb")
 
 
@@ -40,8 +44,9 @@ class SstatSampler:
 
     `jobs` names those that run now, by Slurm's own numbers. `command` is how sstat is called, such
     as ``("ssh", "login", "sstat")``. Sums hold steps that ended since the first look at a job, and
-    what sstat told of them last. Slurm looks at a job as often as `JobAcctGatherFrequency` says,
-    and may leave out the CPU time of a step's ended children; processes are not counted.
+    what sstat told of them last; a job that is not asked about is taken for one that does not run.
+    Slurm looks at a job as often as `JobAcctGatherFrequency` says, and may leave out the CPU time
+    of a step's ended children; processes are not counted.
     """
 
     def __init__(
@@ -74,6 +79,8 @@ class SstatSampler:
         told, why_not = self._told(wanted)
         useful = told.filter(~pl.all_horizontal(pl.col("cpu_s", "rss_mb").is_null()))
         complete = useful.filter(pl.col("job_id").is_in([*(set(wanted) - set(why_not))]))
+        hidden = {job for job, why in why_not.items() if why != _NOT_RUNNING}
+        self._forget_ended({*told["job_id"], *hidden})
         rows = self._rows(complete, at)
         seen = {row["job_id"] for row in rows}
         refused = [
@@ -128,17 +135,19 @@ class SstatSampler:
             )
         return done
 
-    def _rows(self, told: pl.DataFrame, at: datetime) -> list[dict[str, Any]]:
+    def _forget_ended(self, running: set[int]) -> None:
         now_s = time.monotonic()
-        self._kept = {
-            job: kept
-            for job, kept in self._kept.items()
-            if now_s - kept.seen_at_s <= _FORGET_AFTER_S
-        }
+        for job, kept in [*self._kept.items()]:
+            kept.was_gone |= job not in running
+            if kept.was_gone and now_s - kept.seen_at_s > _FORGET_AFTER_S:
+                del self._kept[job]
+            elif job in running:
+                kept.seen_at_s, kept.was_gone = now_s, False
+
+    def _rows(self, told: pl.DataFrame, at: datetime) -> list[dict[str, Any]]:
         resident: dict[int, float | None] = {}
         for one in told.iter_rows(named=True):
-            kept = self._kept.setdefault(one["job_id"], _Steps())
-            kept.seen_at_s = now_s
+            kept = self._kept.setdefault(one["job_id"], _Steps(time.monotonic()))
             kept.note(one["step"], tuple(one[name] for name in _SUMS))
             resident[one["job_id"]] = _plus(resident.get(one["job_id"]), one["rss_mb"])
         return [
@@ -151,8 +160,10 @@ class SstatSampler:
 class _Steps:
     """The most that each step of a job has ever told."""
 
-    def __init__(self) -> None:
-        self.seen_at_s = 0.0
+    def __init__(self, seen_at_s: float) -> None:
+        self.seen_at_s = seen_at_s
+        # Whether it did not run at a look since then.
+        self.was_gone = False
         self._most: dict[str, tuple[float | None, ...]] = {}
 
     def note(self, step: str, amounts: tuple[float | None, ...]) -> None:

@@ -52,6 +52,27 @@ class TestWindows:
         windows.answered(0.3)
         assert windows.width == timedelta(hours=1)
 
+    def test_they_settle_where_a_shorter_one_is_no_lighter(self) -> None:
+        windows = Windows(NOW - timedelta(days=2), NOW, timedelta(hours=2))
+        windows.answered(0.9)
+        for effort in (0.8, 0.9, 0.6):
+            windows.answered(effort)
+            assert (windows.width, windows.is_settled) == (timedelta(hours=1), True)
+        windows.answered(0.4)
+        assert not windows.is_settled
+        windows.answered(0.9)
+        windows.answered(0.6)
+        assert (windows.width, windows.is_settled) == (timedelta(minutes=15), False)
+
+    def test_those_that_settled_are_halved_if_they_cannot_be_had(self) -> None:
+        windows = Windows(NOW - timedelta(days=2), NOW, timedelta(hours=2))
+        windows.too_large()
+        windows.too_large()
+        assert (windows.width, windows.is_settled) == (timedelta(hours=1), True)
+        assert not windows.is_shortest
+        windows.halve()
+        assert (windows.width, windows.is_settled) == (timedelta(minutes=30), False)
+
     def test_what_cannot_be_cut(self) -> None:
         assert Windows(NOW, NOW).current is None
         assert Windows(datetime(1970, 1, 1, tzinfo=UTC), NOW).current == (10**9, 10**9 + 3600)

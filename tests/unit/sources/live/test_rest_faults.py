@@ -215,6 +215,27 @@ class TestTokens:
             with pytest.raises(InvalidInput, match="slurmrestd"):
                 cluster(address)
 
+    def test_what_is_no_address_is_told_at_once(self) -> None:
+        for address, words in (
+            ("http://[::1", "IPv6"),
+            ("http://[zz]:6820", "IPv6"),
+            ("http://slurm:abc", "port"),
+            ("http://slurm:0", "port"),
+            ("http://slurm:65536", "port"),
+            ("http://monitor:hunter2/x@slurm", "port"),
+            ("http://slu\nrm:6820", "character"),
+            ("http://a..b", "host"),
+        ):
+            with pytest.raises(
+                InvalidInput, match=f"slurmrestd cannot be used: .*{words}"
+            ) as found:
+                cluster(address)
+            told = "".join(traceback.format_exception(found.value, chain=True))
+            assert "hunter2" not in told
+            assert found.value.__context__ is None
+        with cluster("http://[::1]:6820"), cluster("http://slurm/prefix/"):
+            pass
+
 
 class TestVersions:
     def test_the_newest_known_is_spoken(self) -> None:
@@ -291,6 +312,34 @@ class TestWindows:
                 list(asked.accounted(NOW - timedelta(minutes=1), NOW))
             assert len(stage.asked) == 2
 
+    def test_the_shortest_is_taken_whatever_its_size(self) -> None:
+        with staged(_standing(5000)) as stage:
+            asked = cluster(stage.url, window=timedelta(minutes=1), window_bytes=1 << 10)
+            found = together(asked.accounted(NOW - timedelta(minutes=1), NOW))
+            assert found.jobs.height == 1
+            assert len(stage.asked) == 1
+
+    @pytest.mark.parametrize("size", [3000, 900])
+    def test_they_are_not_halved_in_vain(self, size: int) -> None:
+        """Jobs that wait or run are in all of them."""
+        with staged() as stage:
+            stage.last = _standing(size)
+            asked = cluster(stage.url, window=timedelta(hours=1), window_bytes=1 << 10)
+            for day in (2, 1):
+                since = NOW - timedelta(days=day)
+                together(asked.accounted(since, since + timedelta(days=1)))
+            widths = [_width(path) for path in stage.asked]
+            assert widths[:2] == [3600, 1800]
+            assert set(widths[1:]) == {1800}
+            assert len(widths) < 2 * 48 + 4
+
+    def test_those_not_halved_for_their_size_are_if_they_are_slow(self) -> None:
+        large = _standing(3000)
+        with staged(large, large, Reply(hang_s=5), document(jobs=[])) as stage:
+            asked = cluster(stage.url, window=timedelta(hours=1), window_bytes=1 << 10)
+            together(asked.accounted(NOW - timedelta(hours=1), NOW))
+            assert [_width(path) for path in stage.asked][:4] == [3600, 1800, 1800, 900]
+
     def test_an_answer_that_drips_has_a_deadline_too(self) -> None:
         def drips() -> Iterator[bytes]:
             while True:
@@ -351,6 +400,11 @@ class TestEncryption:
         (tmp_path / "none.pem").write_text("nothing")
         with pytest.raises(InvalidInput, match="no certificates"):
             cluster("https://127.0.0.1:1", certificates=tmp_path / "none.pem")
+
+
+def _standing(size: int) -> Reply:
+    """An answer of about so many bytes."""
+    return document(jobs=[job(1, comment="x" * (size - 300))])
 
 
 def _width(path: str) -> int:

@@ -12,6 +12,7 @@ import pytest
 
 from premortem.errors import InvalidInput, Unavailable
 from premortem.jobs.samples import SAMPLE_SCHEMA, conform_samples
+from premortem.sources.usage import sample_files
 from premortem.sources.usage.sample_files import open_sample_file
 
 
@@ -54,6 +55,23 @@ class TestBoth:
         with pytest.raises(Unavailable, match="cannot be written"):
             keep(small_disk / name, *range(100_000))
         assert kept(small_disk / name) == [1, 2]
+
+
+def test_what_was_not_taken_in_may_be_handed_over_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "later" / "samples.parquet"
+    file = open_sample_file(path)
+    # These are to be written with the next.
+    file.add(samples(1, 2))
+    monkeypatch.setattr(sample_files, "_BETWEEN_WRITES_S", -1.0)
+    for _ in range(2):
+        with pytest.raises(Unavailable, match="cannot be written"):
+            file.add(samples(3, 4))
+    path.parent.mkdir()
+    file.add(samples(3, 4))
+    file.close()
+    assert kept(path) == [1, 2, 3, 4]
 
 
 def test_a_line_is_json_with_its_time(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from premortem.errors import NotFound, Unavailable
 from premortem.jobs.samples import SAMPLE_SCHEMA
 from premortem.sources.usage import SstatSampler
+from premortem.sources.usage import sstat as module
 from premortem.sources.usage.sstat_texts import complaints, steps
 
 LINES = """\
@@ -96,6 +97,60 @@ class TestAnswers:
         assert sampler.sample().is_empty()
         assert sampler.refused.height == 1200
         assert len((tmp_path / "asked").read_text().splitlines()) == 3
+
+
+class TestMemory:
+    """Of a job that runs, 1.0 has ended; any two looks are far apart."""
+
+    @pytest.fixture(autouse=True)
+    def looks_are_far_apart(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(module, "_FORGET_AFTER_S", 0.0)
+
+    def sampler(self, folder: Path) -> SstatSampler:
+        found = SstatSampler("c", lambda: [1], command=sstat(folder, out=LINES))
+        assert found.sample()["cpu_s"].item() == 86_404.0
+        sstat(folder, out=LINES.splitlines()[0])
+        return found
+
+    def test_a_job_that_runs_at_each_look_keeps_its_sums(self, tmp_path: Path) -> None:
+        sampler = self.sampler(tmp_path)
+        for _ in range(3):
+            assert sampler.sample()["cpu_s"].item() == 86_404.0
+
+    @pytest.mark.parametrize("error", ["", "sstat: error: No steps running for job 1"])
+    def test_one_that_did_not_run_in_between_was_requeued(self, tmp_path: Path, error: str) -> None:
+        sampler = self.sampler(tmp_path)
+        sstat(tmp_path, err=error)
+        assert sampler.sample().is_empty()
+        sstat(tmp_path, out=LINES.splitlines()[0])
+        assert sampler.sample()["cpu_s"].item() == 1.0
+
+    def test_and_one_that_was_not_among_those_that_run(self, tmp_path: Path) -> None:
+        sampler = self.sampler(tmp_path)
+        sampler.ask([2])
+        assert not sampler._kept.keys() - {1}
+        sampler.ask([])
+        assert not sampler._kept
+        assert sampler.sample()["cpu_s"].item() == 1.0
+
+    def test_but_not_if_it_was_gone_for_a_moment(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(module, "_FORGET_AFTER_S", 100.0)
+        sampler = self.sampler(tmp_path)
+        sampler.ask([])
+        assert sampler.sample()["cpu_s"].item() == 86_404.0
+
+    def test_what_could_not_be_asked_is_not_gone(self, tmp_path: Path) -> None:
+        sampler = self.sampler(tmp_path)
+        error = "sstat: error: problem getting step_layout for StepId=1.2: Unable to contact slurmd"
+        sstat(tmp_path, err=error)
+        assert sampler.sample().is_empty()
+        sstat(tmp_path, code=1)
+        with pytest.raises(Unavailable):
+            sampler.sample()
+        sstat(tmp_path, out=LINES.splitlines()[0])
+        assert sampler.sample()["cpu_s"].item() == 86_404.0
 
 
 class TestTrouble:
