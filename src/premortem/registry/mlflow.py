@@ -206,7 +206,9 @@ class MlflowRegistry:
 
     def _move(self, alias: str, number: int, action: Action) -> None:
         # In this order: should this end midway, the alias is right and only the history lacks it.
-        self._client.set_registered_model_alias(self.model, alias, str(number))
+        server.change(
+            lambda: self._client.set_registered_model_alias(self.model, alias, str(number))
+        )
         self._note(Event(self._clock(), action, number, alias))
 
     def _note(self, event: Event) -> None:

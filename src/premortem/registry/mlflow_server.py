@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,6 +23,7 @@ _MANNERS = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",
 }
 _REACHED_IN_S = 3.0
+_ATTEMPTS = 5
 _DENIED = ("PERMISSION_DENIED", "UNAUTHENTICATED", "CUSTOMER_UNAUTHORIZED")
 
 
@@ -78,6 +79,23 @@ def asking(server: str) -> Iterator[None]:
         raise Unavailable(f"{server} could not do this: {error.message}") from error
     except RequestException as error:
         raise Unavailable(f"{server} could not do this: {error}") from error
+
+
+def change(what: Callable[[], object]) -> None:
+    """Make a change; again where another makes the same one at that moment.
+
+    MLflow looks for a row, finds none and adds it, and so does the other: its database takes one.
+    """
+    from mlflow.exceptions import MlflowException
+
+    for attempts_left in reversed(range(_ATTEMPTS)):
+        try:
+            what()
+        except MlflowException as error:
+            if "IntegrityError" not in error.message or not attempts_left:
+                raise
+        else:
+            return
 
 
 @contextmanager
