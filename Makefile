@@ -1,5 +1,5 @@
 # make install   the virtual environment .venv, and nothing else
-# make demo      load job records, train, predict; about four minutes from a fresh clone
+# make demo      load job records, train, predict; two minutes once all is installed
 # make test      everything: checks, and all tests
 # make check     formatting, lints, types, import directions, generated pages
 # make bench     benchmarks; they print ratios and judge nothing
