@@ -28,11 +28,12 @@ def big_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def start_load(folder: Path, log: Path) -> subprocess.Popen[bytes]:
+def start_load(folder: Path, log: Path | str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [*PREMORTEM, "load", str(log)],
         cwd=folder,
         env=environment(folder),
+        stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     )
@@ -96,14 +97,18 @@ def test_an_interrupted_load_says_so_and_keeps_what_it_stored(
 
 
 def test_others_read_while_one_writes(tmp_path: Path, big_log: Path) -> None:
-    load = start_load(tmp_path, big_log)
+    whole = big_log.read_bytes()
+    half = whole.rindex(b"\n", 0, len(whole) // 2) + 1
+    load = start_load(tmp_path, "-")
+    assert load.stdin
+    load.stdin.write(whole[:half])
+    load.stdin.flush()
     wait_for_some(tmp_path, load)
     seen = premortem(tmp_path, "stats", "--json")
-    still_writing = load.poll() is None
-    load.communicate()
-    assert seen.code == 0
-    assert seen.json["jobs"] > 0
-    assert still_writing, "the load was over before it could be read beside: make the log bigger"
+    assert load.poll() is None
+    load.communicate(whole[half:])
+    assert seen.code == load.returncode == 0
+    assert 0 < seen.json["jobs"] < BIG == stored(tmp_path)
 
 
 def test_a_locked_store_is_told_after_waiting(tmp_path: Path) -> None:
