@@ -1,6 +1,6 @@
 """How well the fate of real jobs is told two minutes after their launch, by what they use.
 
-    python benchmarks/two_minutes.py [--learn 400] [--judge 80] [--per-minute 30] [--keep]
+    python benchmarks/two_minutes.py [--learn 400] [--judge 80] [--per-minute 30]
 
 A lab runs jobs that cannot be told apart before they run: the same script, user and request. Most
 of them work for three minutes and are done; some lose memory until they are killed, some stop
@@ -12,7 +12,6 @@ soon as it is two minutes old. At the end Slurm's own accounting tells who was r
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 import tempfile
 import threading
@@ -187,13 +186,12 @@ def main() -> None:
     parser.add_argument("--per-minute", type=float, default=30, help="how fast they come")
     parser.add_argument("--nodes", type=int, default=14)
     parser.add_argument("--cache", type=Path, help="where the lab's packages are kept")
-    parser.add_argument("--keep", action="store_true", help="leave the folder behind")
     options = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="premortem-two-minutes-"))
     over = threading.Event()
     with (
+        tempfile.TemporaryDirectory(prefix="premortem-") as folder,
         Lab(
-            folder / "lab", slurm="24.11", nodes=options.nodes, oom=True, cache=options.cache
+            Path(folder) / "lab", slurm="24.11", nodes=options.nodes, oom=True, cache=options.cache
         ) as lab,
         closing(open_store(store_of(lab.folder))) as store,
     ):
@@ -207,10 +205,6 @@ def main() -> None:
         over.set()
         sampling.join()
         tell_results(told, store)
-    if options.keep:
-        print(f"kept in {folder}")
-    else:
-        shutil.rmtree(folder)
     print(f"measured {datetime.now(UTC):%Y-%m-%d} with Python {sys.version.split()[0]}")
 
 

@@ -13,10 +13,9 @@ import subprocess
 import tempfile
 import time
 import urllib.parse
-import urllib.request
 from pathlib import Path
 
-from slurm_lab import running
+from slurm_lab import get_bytes, running
 from slurm_work import Work
 
 from premortem.lab import Lab
@@ -41,7 +40,7 @@ def record(release: str, folder: Path) -> None:
         kept.mkdir(parents=True, exist_ok=True)
         for number in VERSIONS[release]:
             for daemon, query in (("slurmdb", by_id(work.all, number)), ("slurm", "")):
-                told = asked(lab, f"/{daemon}/v0.0.{number}/jobs{query}")
+                _, told = get_bytes(lab, f"/{daemon}/v0.0.{number}/jobs{query}", user="root")
                 write(kept / f"v0.0.{number}-{daemon}.json.gz", told)
         ids = ",".join(map(str, work.all))
         write(kept / "sacct.json.gz", said(lab, "sacct", "--jobs", ids, "--json"))
@@ -56,15 +55,6 @@ def by_id(ids: list[int], number: int) -> str:
     if number < 40:
         return "?" + urllib.parse.urlencode({"step": ",".join(words)})
     return "?" + urllib.parse.urlencode({"step": words, "show_duplicates": "true"}, doseq=True)
-
-
-def asked(lab: Lab, path: str) -> bytes:
-    headers = {"X-SLURM-USER-NAME": "root", "X-SLURM-USER-TOKEN": lab.token("root")}
-    request = urllib.request.Request(f"{lab.rest_url}{path}", headers=headers)
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(request, timeout=60) as answer:
-        found: bytes = answer.read()
-        return found
 
 
 def said(lab: Lab, *words: str) -> bytes:

@@ -68,6 +68,14 @@ def wait_for(lab: Lab, job: int, *states: str, patience_s: float = 90) -> dict[s
 
 def get(lab: Lab, path: str, *, user: str | None, token: str | None = None) -> tuple[int, Any]:
     """Status and JSON of a question to slurmrestd, with a token of that user's unless given."""
+    status, told = get_bytes(lab, path, user=user, token=token)
+    return status, json.loads(told) if told else None
+
+
+def get_bytes(
+    lab: Lab, path: str, *, user: str | None, token: str | None = None
+) -> tuple[int, bytes]:
+    """The same as it was sent; nothing with an error's status."""
     headers = {}
     if user:
         headers = {"X-SLURM-USER-NAME": user, "X-SLURM-USER-TOKEN": token or lab.token(user)}
@@ -75,10 +83,10 @@ def get(lab: Lab, path: str, *, user: str | None, token: str | None = None) -> t
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(request, timeout=60) as answer:
-            return answer.status, json.load(answer)
+            return answer.status, answer.read()
     except urllib.error.HTTPError as error:
         with error:
-            return error.code, None
+            return error.code, b""
 
 
 def processes_of(namespace: str) -> list[str]:

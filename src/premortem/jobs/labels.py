@@ -32,7 +32,6 @@ _STATE_VERDICTS: Mapping[str, str] = {
     "REVOKED": Outcome.IGNORED,
 }
 
-
 # A job that outlives its killed step may hang until its limit, or until its owner gives up.
 _MAY_HIDE_MEMORY = ("FAILED", "TIMEOUT", "CANCELLED")
 

@@ -136,6 +136,8 @@ class _Rule:
     put: str | Callable[[re.Match[str]], str] = rf"\1{REDACTED}"
 
 
+# Fields of a job that may hold secrets.
+_TEXTS = ("submit_line", "script")
 _MOST_ROUNDS = 5
 _ANY = re.IGNORECASE | re.MULTILINE
 _NAMES = ("passw", "passphrase", "secret", "token", "credential", "key")
@@ -156,10 +158,6 @@ _RULES = (
     _Rule(("pwd", "key"), re.compile(_assigned(_PWD_OR_KEY, _NO_COUNT + _NO_PATH + _VALUE), _ANY)),
     _Rule(("pwd", "key"), re.compile(_option(_PWD_OR_KEY, _NO_COUNT + _NO_PATH + _VALUE), _ANY)),
 )
-
-
-# What may hold secrets: fields of a job, and the excerpt of a record that was set aside.
-_TEXTS = ("submit_line", "script", "text")
 
 
 def redacted(text: str) -> str:
@@ -187,7 +185,7 @@ def redacted(text: str) -> str:
 
 
 def without_secrets(jobs: pl.DataFrame) -> pl.DataFrame:
-    """Job records, or rejects, of whatever source, with their texts redacted."""
+    """Job records of whatever source, with their texts redacted."""
     return jobs.with_columns(redacted_column(jobs[name]) for name in _TEXTS if name in jobs.columns)
 
 

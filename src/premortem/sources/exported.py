@@ -12,7 +12,6 @@ from premortem.errors import InvalidInput
 from premortem.jobs.fields import KEY
 from premortem.jobs.frame import SCHEMA
 from premortem.jobs.samples import SAMPLES, SAMPLES_DTYPE, samples_of
-from premortem.jobs.secrets import without_secrets
 from premortem.sources.files import InputFile
 from premortem.sources.port import Batch, Context, checked
 
@@ -52,8 +51,7 @@ class ExportedSource:
             jobs = jobs.with_columns(cluster=pl.lit(self.context.cluster))
         if "seen_at" not in jobs.columns:
             jobs = self.context.stamped(jobs)
-        # The file need not be one that premortem wrote.
-        records = without_secrets(jobs.drop(SAMPLES, strict=False))
+        records = jobs.drop(SAMPLES, strict=False)
         texts = records.select(pl.concat_str("cluster", "job_id", separator=" ", ignore_nulls=True))
         lines = pl.int_range(number, number + jobs.height, dtype=pl.Int64, eager=True)
         batch = checked(

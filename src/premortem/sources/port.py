@@ -13,6 +13,7 @@ from premortem.jobs.checks import faults
 from premortem.jobs.fields import Kind
 from premortem.jobs.frame import SCHEMA, conform
 from premortem.jobs.samples import no_samples
+from premortem.jobs.secrets import redacted_column, without_secrets
 
 # A reject keeps this much of the offending text: enough to recognise it, not enough to hurt.
 EXCERPT = 500
@@ -93,11 +94,12 @@ def checked(
     context: Context,
     position: int,
 ) -> Batch:
-    """Split parsed records into good and bad ones.
+    """Split parsed records into good and bad ones, neither of which has secrets any more.
 
     `reasons` holds what parsing already found wrong, null where nothing; `texts` and `lines` tell
     where each record came from. All have the height of `records`.
     """
+    records = without_secrets(records)
     found = faults(records, now=context.now)
     why = found if reasons is None else pl.select(pl.coalesce(reasons, found)).to_series()
     if why.null_count() == len(why):
@@ -127,7 +129,7 @@ def reject(line: int, reason: str, text: str = "") -> pl.DataFrame:
 
 
 def shortened(rejects: pl.DataFrame) -> pl.DataFrame:
-    """The rejects in their schema, their texts cut to an excerpt."""
-    return rejects.select(
-        pl.col("line").cast(pl.Int64), "reason", pl.col("text").str.slice(0, EXCERPT)
-    )
+    """The rejects in their schema, their texts cut to an excerpt without secrets."""
+    # A secret at the end of the excerpt is known by what comes after it.
+    texts = redacted_column(rejects["text"].str.slice(0, 2 * EXCERPT)).str.slice(0, EXCERPT)
+    return rejects.select(pl.col("line").cast(pl.Int64), "reason", texts)

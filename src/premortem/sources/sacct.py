@@ -14,7 +14,6 @@ import polars as pl
 from premortem.errors import InvalidInput
 from premortem.jobs.normal import normalise
 from premortem.jobs.numbers import with_job_number
-from premortem.jobs.secrets import without_secrets
 from premortem.jobs.spellings import timestamp
 from premortem.jobs.tres import with_tres_counts
 from premortem.sources.columns import read_fields
@@ -42,7 +41,7 @@ class SacctSource:
         held = Lines.none()
         for block in line_blocks(self.file):
             if block.rejects.height:
-                yield Batch(pl.DataFrame(), _without_secrets(block.rejects), self.file.position)
+                yield Batch(pl.DataFrame(), block.rejects, self.file.position)
             lines = Lines(block.numbers, block.lines)
             lines = lines.where(lines.texts.str.strip_chars() != "")
             if not lines:
@@ -94,7 +93,6 @@ class SacctSource:
         cells = layout.cells(lines.texts)
         readings, _ = readings_for(layout.names, self.context.zone)
         records, unreadable = read_fields(cells, readings)
-        records = without_secrets(records)
         records = self._second_hour_told(records, cells, layout)
         reasons = _coalesced(layout.miscounted(lines.texts, cells), unreadable)
         ids = cells[layout.id_column]
@@ -110,8 +108,7 @@ class SacctSource:
             normalise(with_tres_counts(records)), lines.texts, lines.numbers, reasons,
             context=self.context, position=self.file.position,
         )  # fmt: skip
-        rejects = _without_secrets(pl.concat([batch.rejects, lost_steps]))
-        return Batch(batch.jobs, rejects, batch.position)
+        return Batch(batch.jobs, pl.concat([batch.rejects, lost_steps]), batch.position)
 
     def _second_hour_told(
         self, records: pl.DataFrame, cells: pl.DataFrame, layout: Layout
@@ -151,11 +148,6 @@ def _with_steps_folded(
         reason=pl.coalesce("reason", pl.when(orphans).then(no_job))
     ).filter(is_step & pl.col("reason").is_not_null())
     return jobs, shortened(unusable)
-
-
-def _without_secrets(rejects: pl.DataFrame) -> pl.DataFrame:
-    """The rejects, whose lines may have a submit line in them."""
-    return without_secrets(rejects)
 
 
 def _coalesced(first: pl.Series | None, second: pl.Series | None) -> pl.Series | None:

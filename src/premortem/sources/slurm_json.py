@@ -19,11 +19,10 @@ from premortem.errors import InvalidInput
 from premortem.jobs.fields import KEY, Kind
 from premortem.jobs.frame import SCHEMA
 from premortem.jobs.normal import normalise
-from premortem.jobs.secrets import redacted
 from premortem.jobs.tres import with_tres_counts
 from premortem.sources.content import Content
 from premortem.sources.json_stream import JsonStream
-from premortem.sources.port import EXCERPT, Batch, Context, checked, reject, shortened
+from premortem.sources.port import Batch, Context, checked, reject, shortened
 from premortem.sources.slurm_records import fields_of
 from premortem.sources.slurm_values import BadRecord, text
 
@@ -166,9 +165,7 @@ def _with_texts(rejects: pl.DataFrame, numbered: list[tuple[int, Any]]) -> pl.Da
     if rejects.is_empty():
         return rejects
     records = dict(numbered)
-    # A record may have a script in it.
-    told = (json.dumps(_number_first(records[line])) for line in rejects["line"])
-    texts = [redacted(text[: 2 * EXCERPT]) for text in told]
+    texts = [json.dumps(_number_first(records[line])) for line in rejects["line"]]
     return shortened(rejects.with_columns(text=pl.Series(texts, dtype=pl.String)))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from premortem.jobs.secrets import redacted
 from premortem.jobs.states import STEP_WEIGHT
 from premortem.sources.slurm_values import (
     BadRecord,
@@ -87,7 +86,7 @@ def _accounting_fields(job: dict[str, Json]) -> dict[str, Json]:
         "qos": text(job.get("qos")),
         "job_name": text(job.get("name")),
         "work_dir": text(job.get("working_directory")),
-        "submit_line": _submit_line(job.get("submit_line")),
+        "submit_line": text(job.get("submit_line")),
         "script": script(job.get("script")),
         "features": text(job.get("constraints")),
         "reservation": _named(part(job, "reservation").get("name")),
@@ -138,7 +137,7 @@ def _controller_fields(job: dict[str, Json]) -> dict[str, Json]:
         "job_name": text(job.get("name")),
         "executable": text(job.get("command")),
         "work_dir": text(job.get("current_working_directory")),
-        "submit_line": _submit_line(job.get("submit_line")),
+        "submit_line": text(job.get("submit_line")),
         "features": text(job.get("features")),
         "dependency": text(job.get("dependency")),
         "reservation": text(job.get("resv_name")),
@@ -170,12 +169,6 @@ def _exit_codes(job: dict[str, Json]) -> dict[str, int | None]:
         "derived_exit_code": derived_code,
         "derived_exit_signal": derived_signal,
     }
-
-
-def _submit_line(value: Json) -> str | None:
-    """A command line without secrets, which ``--export`` and ``--wrap`` may hold."""
-    words = text(value)
-    return None if words is None else redacted(words)
 
 
 def _named(value: Json) -> str | None:

@@ -15,7 +15,6 @@ from premortem.jobs.fields import KEY
 from premortem.jobs.frame import SCHEMA
 from premortem.jobs.normal import normalise
 from premortem.jobs.numbers import task_number, with_job_number
-from premortem.jobs.secrets import without_secrets
 from premortem.sources.columns import read_fields
 from premortem.sources.files import InputFile, line_blocks
 from premortem.sources.mapping import Mapping
@@ -71,8 +70,7 @@ class TableSource:
             context=self.context,
             position=self.file.position,
         )
-        rejects = without_secrets(pl.concat([batch.rejects, rows.rejects]))
-        return Batch(without_secrets(batch.jobs), rejects, batch.position)
+        return Batch(batch.jobs, pl.concat([batch.rejects, rows.rejects]), batch.position)
 
     def _csv_rows(self) -> Iterator[_Rows]:
         unreadable: list[pl.DataFrame] = []
