@@ -62,6 +62,12 @@ class Facts:
         found: Array = self.values[:, L.OUTCOME]
         return found
 
+    @property
+    def users(self) -> Array:
+        """The number of each job's user, the same for the same one; -1 for nobody known."""
+        ranks = self.names[str(L.USER)].rank("dense").cast(pl.Int64) - 1
+        return ranks.fill_null(-1).to_numpy()
+
 
 def facts_of(jobs: pl.DataFrame, *, zone: str) -> Facts:
     """The facts of labelled jobs (`outcome` and `cause` of a label policy); `zone` is the site's.

@@ -1,9 +1,11 @@
 """Risk that follows the cluster: corrected by how the jobs that ended lately turned out.
 
 A cluster fails more in some weeks than in others, and a model that learned from last month's jobs
-does not know which kind of week this is. How its risk compared with what became of the jobs that
+does not know which kind of week this is. How its risks compared with what became of the jobs that
 ended lately tells; the risk of all is then raised or lowered by the same odds. Nothing counts
-before it is known: a job corrects others from its end on.
+before it is known: a job corrects others from its end on. And one user's thousand failing jobs are
+news of that user more than of the cluster: the more of someone's jobs ended lately, the less
+the next one counts.
 """
 
 from __future__ import annotations
@@ -16,50 +18,50 @@ from premortem.models.port import Array
 
 # After so many further jobs, what one job told counts half.
 HALF_LIFE = 1000.0
-# So many jobs' worth of trust the model has before any has ended.
-TRUST = 50.0
+# With so many of a user's jobs ended lately, the next one counts half.
+USER_SHARE = 10.0
+# How firmly the model is believed before any job has ended, in information: a job at even odds
+# adds a quarter, one at a risk of 0.02 a fiftieth.
+TRUST = 5.0
 # How many of the last jobs to end matter at all.
 LAST = 5000
 
 
-def followed(risk: Array, outcomes: Array, ended: Array, moments: Array) -> Array:
+def followed(risk: Array, *, outcomes: Array, ended: Array, moments: Array, users: Array) -> Array:
     """The risk of each job as it would have been told at its moment.
 
-    `outcomes` (1 failed, 0 completed, NaN for neither) and `ended` are those of the same jobs, NaN
-    for jobs that have not ended.
+    `outcomes` (1 failed, 0 completed, NaN for neither), `ended` (NaN for not yet) and `users`
+    (whole numbers, negative for unknown) are those of the same jobs.
     """
     over = np.flatnonzero(~np.isnan(ended) & ~np.isnan(outcomes))
     over = over[np.argsort(ended[over], kind="stable")]
-    offsets = _offsets(risk[over].astype(np.float64), outcomes[over].astype(np.float64))
-    known = np.searchsorted(ended[over], moments, side="left")
-    return corrected(risk, offsets[known])
-
-
-def corrected(risk: Array, offset: Array) -> Array:
-    """The risk with its log odds moved by an offset."""
-    found: Array = 1 / (1 + np.exp(-(log_odds(risk) + offset)))
+    odds = log_odds(risk.astype(np.float64))
+    offsets = np.zeros(len(over) + 1)
+    _learn_offsets(
+        odds[over], outcomes[over].astype(np.float64), users[over].astype(np.int64),
+        0.5 ** (1 / HALF_LIFE), offsets,
+    )  # fmt: skip
+    offset = offsets[np.searchsorted(ended[over], moments, side="left")]
+    found: Array = 1 / (1 + np.exp(-(odds + offset)))
     return np.where(offset == 0, risk, found)
 
 
-def _offsets(risk: Array, outcomes: Array) -> Array:
-    """What each number of ended jobs says, from none on: the log odds by which to move risks."""
-    failed, expected = np.empty(len(risk) + 1), np.empty(len(risk) + 1)
-    _shares(risk, outcomes, 0.5 ** (1 / HALF_LIFE), TRUST, failed, expected)
-    moved: Array = log_odds(failed) - log_odds(expected)
-    return moved
-
-
 @njit(cache=True)
-def _shares(
-    risk: Array, outcomes: Array, kept: float, trust: float, failed: Array, expected: Array
-) -> None:
-    """The share that failed lately, drawn to the share expected, and that share."""
-    weight, became, told = 0.0, 0.0, 0.0
-    failed[0] = expected[0] = 0.5
-    for k in range(len(risk)):
-        weight = weight * kept + 1.0
-        became = became * kept + outcomes[k]
-        told = told * kept + risk[k]
-        mean = told / weight
-        expected[k + 1] = mean
-        failed[k + 1] = (became + trust * mean) / (weight + trust)
+def _learn_offsets(odds: Array, outcomes: Array, users: Array, kept: float, offsets: Array) -> None:
+    """The offset after each end: a Newton step of a logistic regression that forgets."""
+    lately = np.zeros(users.max() + 1 if len(users) else 0)
+    seen = np.zeros(len(lately))
+    offset, information = 0.0, 0.0
+    for k in range(len(odds)):
+        counts, user = 1.0, users[k]
+        if user >= 0:
+            lately[user] *= kept ** (k - seen[user])
+            seen[user] = k
+            counts = USER_SHARE / (USER_SHARE + lately[user])
+            lately[user] += 1.0
+        told = 1 / (1 + np.exp(-(odds[k] + offset)))
+        information = information * kept + counts * told * (1 - told)
+        # What is forgotten gives way to the model's own risk.
+        surplus = counts * (told - outcomes[k]) + (1 - kept) * TRUST * offset
+        offset -= surplus / (information + TRUST)
+        offsets[k + 1] = offset

@@ -117,7 +117,7 @@ def predict(
     points = {place: point or point_for(job, model, now) for place, job in records.items()}
     found: dict[int, Prediction] = {}
     facts = facts_of(labelled, zone=model.zone)
-    ended, outcomes = facts.ended, facts.outcomes
+    ended, outcomes, users = facts.ended, facts.outcomes, facts.users
     as_of = _last_seen(labelled, now) if point is None else None
     for one in dict.fromkeys(points.values()):
         asked = np.zeros(labelled.height, dtype=bool)
@@ -126,8 +126,9 @@ def predict(
         rows = Replay(model.zone).rows(labelled, one, only=asked | lately, as_of=as_of, facts=facts)
         mine = asked[rows.jobs]
         risk = followed(
-            model.at(one).risk(rows.values), outcomes[rows.jobs], ended[rows.jobs], rows.moments
-        )
+            model.at(one).risk(rows.values), outcomes=outcomes[rows.jobs], ended=ended[rows.jobs],
+            moments=rows.moments, users=users[rows.jobs],
+        )  # fmt: skip
         told = predictions(
             model.at(one), rows.values[mine], [records[int(place)] for place in rows.jobs[mine]],
             risk=risk[mine], most_reasons=most_reasons, voice=voice,

@@ -156,7 +156,7 @@ def benchmark_log(
                 contenders[f"{MODEL}+{strategy}"] = OnColumns(learner, features.places)
         population = _Population(
             point, values, outcomes[who], facts.submitted[who], facts.ended[who],
-            rows.moments[counted],
+            rows.moments[counted], facts.users[who],
         )  # fmt: skip
         results += _judged(population, cuts, contenders, progress)
     return results
@@ -181,6 +181,7 @@ class _Population:
     submitted: Array
     ended: Array
     moments: Array
+    users: Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,8 +277,9 @@ def _scored(
     if _judges_itself(model):
         # As it is used: every risk corrected by what was known of other jobs at its moment.
         risk = followed(
-            risk, population.outcomes[test], population.ended[test], population.moments[test]
-        )
+            risk, outcomes=population.outcomes[test], ended=population.ended[test],
+            moments=population.moments[test], users=population.users[test],
+        )  # fmt: skip
     done = perf_counter()
     return _Scored(
         population.outcomes[test], risk, population.ended[test], threshold, len(values),

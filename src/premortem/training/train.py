@@ -213,8 +213,9 @@ def _train_point(
         )
 
     foretold = followed(
-        earlier.risk(values[after]), outcomes[after], moments.ended[after], rows.moments[after]
-    )
+        earlier.risk(values[after]), outcomes=outcomes[after], ended=moments.ended[after],
+        moments=rows.moments[after], users=site.facts.users[who[after]],
+    )  # fmt: skip
     judged = Judged(
         who[after], names, values[after], outcomes[after], foretold, threshold,
         int(before.sum()), likely_causes(causes_by(before), values[after], names),

@@ -2,62 +2,105 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from premortem.models.following import followed
+from premortem.models.following import USER_SHARE, followed
 
-rng = np.random.default_rng(0)
+Array = np.ndarray[Any, np.dtype[Any]]
+
+COUNT = 4000
+LATE = slice(COUNT // 2, None)
+MOMENTS = np.arange(COUNT, dtype=float)
 HOURS = st.integers(0, 20)
+JOBS = st.lists(
+    st.tuples(st.floats(0, 1), st.integers(0, 1), HOURS, HOURS, st.integers(-1, 3)),
+    min_size=1,
+    max_size=30,
+)
+
+
+def drawn(risk: Array) -> Array:
+    """Outcomes that happen as often as the risk says."""
+    return (np.random.default_rng(1).random(len(risk)) < risk).astype(float)
+
+
+def risks(low: float, high: float) -> Array:
+    return np.random.default_rng(0).uniform(low, high, COUNT)
+
+
+def told(risk: Array, outcomes: Array, users: Array = MOMENTS % 50) -> Array:
+    """Each job's risk, told a second before it ends and after the one before it did."""
+    return followed(risk, outcomes=outcomes, ended=MOMENTS + 1, moments=MOMENTS, users=users)
 
 
 def test_a_cluster_that_fails_more_than_expected_raises_the_risk() -> None:
-    count = 4000
-    moments = np.arange(count, dtype=float)
-    risk = rng.uniform(0.05, 0.3, count)
-    outcomes = (rng.random(count) < np.minimum(1, 2 * risk)).astype(float)
-    found = followed(risk, outcomes, moments + 1, moments)
-    late = slice(count // 2, None)
-    assert found[late].mean() == pytest.approx(outcomes[late].mean(), abs=0.03)
-    assert risk[late].mean() < outcomes[late].mean() - 0.1
+    risk = risks(0.05, 0.3)
+    outcomes = drawn(2 * risk)
+    assert told(risk, outcomes)[LATE].mean() == pytest.approx(outcomes[LATE].mean(), abs=0.03)
+    assert risk[LATE].mean() < outcomes[LATE].mean() - 0.1
 
 
 def test_one_that_fails_as_expected_changes_little() -> None:
-    count = 4000
-    moments = np.arange(count, dtype=float)
-    risk = rng.uniform(0.05, 0.9, count)
-    outcomes = (rng.random(count) < risk).astype(float)
-    found = followed(risk, outcomes, moments + 1, moments)
-    assert np.abs(found - risk).mean() < 0.03
+    risk = risks(0.05, 0.9)
+    assert np.abs(told(risk, drawn(risk)) - risk).mean() < 0.03
+
+
+def test_one_users_burst_says_less_of_the_cluster_than_everyones() -> None:
+    risk, failed = np.full(COUNT, 0.1), np.ones(COUNT)
+    burst = 200
+    one = told(risk, failed, np.zeros(COUNT))[burst]
+    many = told(risk, failed, np.arange(COUNT))[burst]
+    nobody = told(risk, failed, np.full(COUNT, -1))[burst]
+    assert risk[0] < one < many == nobody
+    few = int(USER_SHARE) // 2
+    assert told(risk, failed, np.zeros(COUNT))[few] == pytest.approx(
+        told(risk, failed, np.arange(COUNT))[few], rel=0.2
+    )
 
 
 def test_before_any_end_the_risk_is_the_models_own() -> None:
     risk = np.array([0.2, 0.7, 0.4])
-    found = followed(risk, np.ones(3), np.full(3, 100.0), np.array([1.0, 50.0, 100.0]))
+    found = followed(
+        risk, outcomes=np.ones(3), ended=np.full(3, 100.0), moments=np.array([1.0, 50.0, 100.0]),
+        users=np.arange(3),
+    )  # fmt: skip
     assert found.tolist() == risk.tolist()
 
 
-@given(
-    st.lists(st.tuples(st.floats(0, 1), st.integers(0, 1), HOURS, HOURS), min_size=1, max_size=30),
-    st.integers(0, 40),
-)
+@given(JOBS, st.integers(0, 40))
 def test_what_ends_at_a_moment_or_later_does_not_count(
-    jobs: list[tuple[float, int, int, int]], instant: int
+    jobs: list[tuple[float, int, int, int, int]], instant: int
 ) -> None:
-    risk, outcomes, moments, lasted = np.array(jobs, dtype=float).T
+    risk, outcomes, moments, lasted, users = np.array(jobs, dtype=float).T
     ended = moments + lasted
     other = np.where(ended >= instant, 1 - outcomes, outcomes)
     before = moments <= instant
-    one = followed(risk, outcomes, ended, moments)
-    two = followed(risk, other, ended, moments)
+    one = followed(risk, outcomes=outcomes, ended=ended, moments=moments, users=users)
+    two = followed(risk, outcomes=other, ended=ended, moments=moments, users=users)
     assert one[before].tolist() == two[before].tolist()
     assert ((one >= 0) & (one <= 1)).all()
+
+
+@given(JOBS)
+def test_jobs_told_at_one_moment_keep_their_order(
+    jobs: list[tuple[float, int, int, int, int]],
+) -> None:
+    risk, outcomes, ended, _, users = np.array(jobs, dtype=float).T
+    asked = np.full(len(risk), 10.0)
+    found = followed(risk, outcomes=outcomes, ended=ended, moments=asked, users=users)
+    assert (np.diff(found[np.argsort(risk)]) >= 0).all()
 
 
 def test_jobs_that_count_for_nothing_and_those_that_run_change_nothing() -> None:
     risk, moments = np.full(4, 0.3), np.arange(4.0) + 10
     outcomes = np.array([np.nan, 1.0, 1.0, 0.0])
     ended = np.array([1.0, np.nan, np.nan, 50.0])
-    assert followed(risk, outcomes, ended, moments).tolist() == risk.tolist()
+    found = followed(
+        risk, outcomes=outcomes, ended=ended, moments=moments, users=np.zeros(4)
+    )  # fmt: skip
+    assert found.tolist() == risk.tolist()
