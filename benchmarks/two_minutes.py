@@ -116,10 +116,11 @@ def watched(lab: Lab, store: Store, model: Model, numbers: Iterator[int]) -> dic
                 if ages[number] < AGE_S:
                     break
                 try:
-                    (found,) = predict_live(store, model, cluster, [str(number)])
+                    answer = predict_live(store, model, cluster, [str(number)])
                 except InvalidInput as error:  # it ended meanwhile
                     tell(str(error))
-                else:
+                    continue
+                for found in answer.predictions:
                     told[number] = Told(found, ages[number], datetime.now(UTC))
             time.sleep(1)
     return told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -146,3 +147,22 @@ def test_training_ends_when_the_watched_rows_gain_nothing_more(name: str) -> Non
 def test_a_name_that_is_no_engine() -> None:
     with pytest.raises(InvalidInput, match="no such model: oracle; there are xgboost"):
         engine("oracle")
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda _: b"",
+        lambda _: b"{",
+        lambda _: b"{}",
+        lambda _: b"these are no trees\n",
+        lambda _: b"\x00\xff" * 50,
+        lambda good: good[: len(good) // 2],
+        lambda good: good[:-40],
+    ],
+    ids=["nothing", "begun", "empty", "text", "bytes", "half", "nearly all"],
+)
+def test_what_is_not_a_model_is_refused(name: str, spoil: Callable[[bytes], bytes]) -> None:
+    spoilt = spoil(trained(name).dump())
+    with pytest.raises(InvalidInput, match=r"not? (a )?.*model"):
+        engine(name).load(spoilt)

@@ -114,6 +114,14 @@ class TestAdding:
         added = registry.add(model, {"n": 2}, alias="champion", instead_of=1)
         assert registry.aliases() == {"champion": added.number}
 
+    def test_whether_it_could_be_is_told_without_adding_anything(
+        self, registry: Registry, model: Path
+    ) -> None:
+        registry.require_writable()
+        assert registry.versions() == []
+        assert registry.history() == []
+        assert registry.add(model, {}).number == 1
+
     def test_an_alias_can_be_given_at_once(self, registry: Registry, model: Path) -> None:
         added = registry.add(model, {}, alias="challenger")
         assert added.aliases == ("challenger",)
@@ -386,6 +394,17 @@ class TestRollingBack:
     ) -> None:
         registry.set_alias("champion", three[2])
         assert registry.rollback().number == 2
+
+    def test_the_version_is_shown_first_and_may_be_refused(
+        self, registry: Registry, three: list[Version]
+    ) -> None:
+        def refuse(version: Version) -> None:
+            raise InvalidInput(f"not {version}")
+
+        with pytest.raises(InvalidInput, match="not v2"):
+            registry.rollback(refuse)
+        assert registry.aliases() == {"champion": 3}
+        assert len(registry.history()) == 3
 
     def test_leaves_the_challenger_alone(self, registry: Registry, three: list[Version]) -> None:
         registry.set_alias("challenger", three[0])

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from command import premortem
 from mlflow_server import MlflowServer, free_port
-from model_folders import folder_of, trained
+from model_folders import folder_of, loadable_model, trained
 
 from premortem.errors import InvalidInput, NotFound, PremortemError, Unavailable
 from premortem.registry import Registry, open_registry
@@ -120,8 +120,14 @@ class TestOthersOnTheServer:
     ) -> None:
         registry.add(model, {})
         client.set_model_version_tag(name, "1", "premortem.manifest.000", "{")
+        good = registry.add(model, {})
         with pytest.raises(InvalidInput, match=r"the manifest of v1 on .* is not a manifest"):
             registry.resolve("1")
+        found, damaged = registry.versions()
+        assert found == good
+        assert "is not a manifest" in str(damaged.damage)
+        registry.delete(damaged)
+        assert registry.versions() == [good]
 
     def test_a_damaged_history_is_told(
         self, registry: Registry, client: Any, name: str, model: Path
@@ -211,8 +217,8 @@ class TestOutOfReach:
             other.shutdown()
 
 
-def test_the_commands_work_with_it(url: str, tmp_path: Path, model: Path) -> None:
-    registry = open_registry(url)
+def test_the_commands_work_with_it(url: str, tmp_path: Path) -> None:
+    registry, model = open_registry(url), loadable_model(tmp_path / "loadable")
     registry.add(model, trained(), alias="champion")
     registry.add(model, trained(auc=0.9))
     registry.close()

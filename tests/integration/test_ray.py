@@ -15,7 +15,7 @@ from premortem.errors import Unavailable
 from premortem.models.parameters import TreeParameters
 from premortem.models.port import Moments
 from premortem.training.tuned import TunedTrees, time_folds
-from premortem.training.tuning import Budget
+from premortem.training.tuning import Budget, Trial
 
 # Ray warns of its own future, and leaves sockets to the end of the process.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -54,6 +54,19 @@ def assert_searched(model: TunedTrees) -> None:
 @pytest.mark.alone
 def test_a_ray_of_its_own_finds_what_a_search_finds() -> None:
     assert_searched(TunedTrees(budget=Budget(4), on="ray"))
+
+
+@pytest.mark.alone
+def test_a_search_that_is_stopped_keeps_the_trials_that_are_finished() -> None:
+    tried: list[Trial] = []
+    model = TunedTrees(
+        budget=Budget(None, seconds=600), on="ray", progress=tried.append,
+        stopped=lambda: len(tried) >= 2,
+    )  # fmt: skip
+    model.fit(*site())
+    assert model.search.interrupted
+    assert 2 <= len(model.search.trials) == len(tried)
+    assert {trial.score for trial in tried} == {trial.score for trial in model.search.trials}
 
 
 @pytest.mark.alone

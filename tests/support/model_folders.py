@@ -7,7 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
+
+from premortem.features.catalogue import Family, feature_set
+from premortem.features.points import SUBMIT
+from premortem.models.boosted import BoostedTrees
+from premortem.models.parameters import TreeParameters
+from premortem.prediction.model import Booster, Model, PointModel, Trees
 
 _CODE = (".pkl", ".pickle", ".joblib")
 _PART = st.text("abcXYZ019._-", min_size=1, max_size=12).filter(lambda part: part.strip("."))
@@ -58,6 +65,20 @@ def contents(folder: Path) -> dict[str, bytes]:
         for path in folder.rglob("*")
         if path.is_file()
     }
+
+
+def loadable_model(place: Path, engine: str = "xgboost") -> Path:
+    """A folder with a model that can be loaded; its few trees have learned from noise."""
+    features = feature_set(SUBMIT)
+    random = np.random.default_rng(0)
+    values = random.normal(size=(60, len(features.names)))
+    trees = BoostedTrees(TreeParameters(rounds=2), engine=engine, threads=1)
+    trees.fit(values, np.arange(60) % 2)
+    kept = Trees((Booster(engine, trees.dump()),), tuple(features.names))
+    model = PointModel(SUBMIT, features.fingerprint, kept, 0.5)
+    place.mkdir()
+    Model({"submit": model}, Family.GENERIC, "UTC").save(place)
+    return place
 
 
 def trained(**metrics: float) -> dict[str, Any]:

@@ -6,10 +6,12 @@ Whatever is handed in is escaped, but for what was made here or in `drawing`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
 from html import escape
 
 from premortem.apps import drawing
 
+_DAYS_ONLY = timedelta(days=7)
 _STYLE = """
 :root { color-scheme: light dark; }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; }
@@ -18,12 +20,13 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: .
 caption { text-align: left; font-weight: 600; padding: .15rem .55rem; }
 th, td { padding: .15rem .55rem; text-align: right; white-space: nowrap; }
 td.text, th.text { text-align: left; } td.long { white-space: normal; min-width: 18rem; }
-thead th { border-bottom: 1px solid; font-weight: 600; }
+thead th { border-bottom: 1px solid; font-weight: 600; white-space: normal; }
+th { vertical-align: bottom; }
 tbody tr:hover, tr.chosen { background: color-mix(in srgb, currentColor 8%, transparent); }
 tr.chosen { font-weight: 600; }
 .row { display: flex; flex-wrap: wrap; gap: 1rem 1.6rem; align-items: flex-start; }
 .row > * { min-width: 0; max-width: 100%; }
-figure, .row > figure { margin: 0; max-width: 25rem; }
+figure, .row > figure { margin: 0 0 .8rem; max-width: 25rem; }
 figcaption, .note { color: color-mix(in srgb, currentColor 75%, transparent); max-width: 46rem; }
 figcaption { font-size: 13px; } td small { display: block; opacity: .75; }
 td { vertical-align: top; }
@@ -31,7 +34,7 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: 12px; }
 nav { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; }
 h2 { border-top: 1px solid; padding-top: .6rem; margin-top: 2.2rem; }
 @media (max-width: 40rem) {
-td.text, thead th { white-space: normal; }
+td.text { white-space: normal; }
 td.text { min-width: 6rem; } td.long { min-width: 14rem; } }
 @media print {
 :root { color-scheme: only light; } body { max-width: none; margin: 0; }
@@ -115,11 +118,49 @@ def score(value: float | None) -> str:
     return "" if value is None else f"{value:.3f}"
 
 
+def threshold(value: float) -> str:
+    """A risk to warn from; none is above one.
+
+    >>> threshold(0.25), threshold(1.01)
+    ('0.250', 'never')
+    """
+    return "never" if value > 1 else score(value)
+
+
+def core_hours(value: float) -> str:
+    """Core-hours to three digits, but never less than whole ones.
+
+    >>> core_hours(0.6149), core_hours(12.04), core_hours(6930.4)
+    ('0.61', '12.0', '6,930')
+    """
+    return f"{value:,.{2 if value < 9.995 else 1 if value < 99.95 else 0}f}"
+
+
+def period(first: str, last: str) -> str:
+    """From one minute to another; of a week and more only the days.
+
+    >>> period("2026-11-16 05:57", "2026-11-16 06:54")
+    '2026-11-16 05:57 to 06:54'
+    >>> period("2026-01-05 10:00", "2026-03-01 09:30")
+    '2026-01-05 to 2026-03-01'
+    """
+    if datetime.fromisoformat(last) - datetime.fromisoformat(first) >= _DAYS_ONLY:
+        return f"{first[:10]} to {last[:10]}"
+    return f"{first} to {last[11:] if first[:10] == last[:10] else last}"
+
+
 def ranged(value: float | None, low: float | None, high: float | None) -> Safe:
     """A score above the range that chance leaves open."""
     if value is None or low is None or high is None:
         return Safe(score(value))
-    return Safe(f"{value:.3f}<small>{low:.3f} to {high:.3f}</small>")
+    return above_range(score(value), score(low), score(high))
+
+
+def above_range(value: str, low: str, high: str) -> Safe:
+    """A value above a range; the range is left out where it is none."""
+    if low == high:
+        return Safe(escape(value))
+    return Safe(f"{escape(value)}<small>{escape(low)} to {escape(high)}</small>")
 
 
 def percent(value: float | None) -> str:

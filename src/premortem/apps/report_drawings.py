@@ -1,4 +1,4 @@
-"""The drawings of a report's page: each from the numbers of one point."""
+"""The drawings of a report's page: of one point's numbers, and of the profiles'."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from premortem.apps.drawing import Axes, Ticks, held, key, steps
-from premortem.apps.markup import count, percent, score
+from premortem.apps.markup import count, percent, score, threshold
 
 Told = Mapping[str, Any]
 
@@ -63,7 +63,8 @@ def histogram(told: Told) -> str:
             if found[name][place]:
                 bar = axes.bar(left, left + width * 0.41, shares[name][place], colour, text)
                 marks.append(bar)
-    marks.append(axes.rule((told["threshold"], 0), (told["threshold"], top * 1.05)))
+    if told["threshold"] <= 1:
+        marks.append(axes.rule((told["threshold"], 0), (told["threshold"], top * 1.05)))
     return key([(_COMPLETED, "completed"), (_FAILED, "failed")]) + axes.drawn(marks)
 
 
@@ -128,6 +129,39 @@ def search(told: Told) -> str:
     return axes.drawn(marks)
 
 
+def numbers_tried(
+    curve: Sequence[Told], measure: str, title: str, marked: int | None, word: str
+) -> str:
+    """What each number of profiles tried came to, one of them marked with a word."""
+    found = {one["number"]: one[measure] for one in curve}
+    low, high = min(found.values()), max(found.values())
+    room = max((high - low) * 0.1, 1e-9)
+    axes = Axes(
+        title, f"{title} by number of profiles", "number of profiles", "",
+        x=(min(found) - 0.3, max(found) + 0.3), y=(low - room, high + room),
+        x_ticks=[(float(number), str(number)) for number in found],
+        y_ticks=[(y, _short(y)) for y in dict.fromkeys((low, high))], height=170,
+    )  # fmt: skip
+    marks = [axes.line([(float(x), y) for x, y in found.items()], 0, title)]
+    marks += [axes.dot(x, y, 0, f"{x}: {y:,.0f}", size=3) for x, y in found.items()]
+    if marked is not None:
+        text = f"{word}: {marked}"
+        marks.append(axes.dot(marked, found[marked], 5, text, size=4.5))
+        marks.append(axes.note(marked, found[marked] + room, text))
+    return axes.drawn(marks)
+
+
+def _short(number: float) -> str:
+    """A large number in few letters.
+
+    >>> _short(227_924), _short(-1_234_567), _short(12)
+    ('228 k', '-1.23 M', '12')
+    """
+    units = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+    size, unit = next((one for one in units if abs(number) >= one[0]), (1.0, ""))
+    return f"{number / size:.3g} {unit}".strip()
+
+
 _PR = "precision_recall"
 
 
@@ -145,7 +179,7 @@ def _colour(name: str) -> int:
 
 
 def _threshold(axes: Axes, x: float, y: float, told: Told) -> list[str]:
-    text = f"warning from {score(told['threshold'])}"
+    text = f"judged at {threshold(told['threshold'])}"
     return [axes.dot(x, y, 5, text, size=4.5), axes.note(x, y, text)]
 
 

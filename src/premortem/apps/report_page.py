@@ -10,28 +10,59 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from premortem.apps import report_extras
 from premortem.apps.drawing import meter
-from premortem.apps.markup import Safe, count, page, paragraph, percent, row, score, table
+from premortem.apps.markup import (
+    Safe,
+    count,
+    page,
+    paragraph,
+    percent,
+    period,
+    row,
+    score,
+    table,
+    threshold,
+)
+from premortem.apps.report_correlation import correlation_section
 from premortem.apps.report_point import anchor, point_section, title_of, with_interval
+from premortem.apps.report_profiles import profiles_section
 
 
-def report_page(report: Mapping[str, Any]) -> str:
-    """The whole page of a report by `training.report.report_of`, or of its JSON."""
+def report_page(report: Mapping[str, Any], version: str | None = None) -> str:
+    """The whole page of a report by `training.report.report_of`, or of its JSON.
+
+    `version` says which this is and when it was registered, where that is known: a page that is
+    kept with a version was made before.
+    """
     points: Mapping[str, Any] = report["points"]
     sections = [
         "<h1>How well this model foretells which jobs fail</h1>",
+        paragraph(_which(report, version)),
         _contents(report),
         _at_a_glance(report),
         _data(report["data"]),
         *(point_section(name, told) for name, told in points.items()),
     ]
     if report.get("profiles"):
-        sections.append(report_extras.profiles_section(report["profiles"]))
+        sections.append(profiles_section(report["profiles"]))
     if report.get("correlation"):
-        sections.append(report_extras.correlation_section(report["correlation"]))
+        sections.append(correlation_section(report["correlation"]))
     sections.append(_to_repeat(report["data"]))
     return page("premortem: report of a model", "".join(sections))
+
+
+def _which(report: Mapping[str, Any], version: str | None) -> str:
+    """The model this is about."""
+    data = report["data"]
+    told = [f"{version}."] if version else []
+    made = f"on {report['made']} " if report["made"] else ""
+    told.append(
+        f"Trained {made}by premortem {data['versions'].get('premortem', '')}, from "
+        f"{count(data['jobs'])} jobs submitted from {period(data['from'], data['until'])}."
+    )
+    if not version:
+        told.append("Its version is the one this file is kept with.")
+    return " ".join(told)
 
 
 def _contents(report: Mapping[str, Any]) -> str:
@@ -60,13 +91,14 @@ def _at_a_glance(report: Mapping[str, Any]) -> str:
             (
                 title_of(name), count(judged["jobs"]), percent(_share(judged)),
                 with_interval(own["average_precision"]), with_interval(own["auc"]),
-                score(told["threshold"]), percent(at["recall"]["value"]),
-                percent(at["precision"]["value"]), _best_rule(told),
+                threshold(told["threshold"]), percent(at["recall"]["value"]),
+                percent(at["precision"]["value"]), threshold(told["final_threshold"]),
+                _best_rule(told),
             )
         )  # fmt: skip
     columns = (
-        "moment", "jobs judged", "failed", "average precision", "AUC", "warn from",
-        "failures caught", "warnings right", "best simple rule",
+        "moment", "jobs judged", "failed", "average precision", "AUC", "judged at",
+        "failures caught", "warnings right", "warns from", "best simple rule",
     )  # fmt: skip
     parts.append(table(columns, rows))
     parts.append(
@@ -75,6 +107,14 @@ def _at_a_glance(report: Mapping[str, Any]) -> str:
             "that knows nothing has the share of failures. AUC: how often a failed job had a "
             "higher risk than a completed one; one half is chance. Below each, the range that "
             "chance leaves open (95 %). The best simple rule is told by its average precision.",
+            note=True,
+        )
+    )
+    parts.append(
+        paragraph(
+            "Judged at: the threshold chosen before the judged jobs came; failures caught and "
+            "warnings right are of warnings from it on. The model to be used has learned from all "
+            "jobs; what it warns from is chosen by the same rule, and may be another risk.",
             note=True,
         )
     )
@@ -99,7 +139,7 @@ def _best_rule(told: Mapping[str, Any]) -> str:
 def _data(data: Mapping[str, Any]) -> str:
     counted = data["outcomes"]["completed"] + data["outcomes"]["failed"]
     facts = [
-        ("submitted", f"{data['from']} to {data['until']}"),
+        ("submitted", period(data["from"], data["until"])),
         ("jobs", count(data["jobs"])),
         ("users", count(data["users"])),
         ("clusters", count(data["clusters"])),

@@ -11,14 +11,17 @@ from premortem.apps import report_drawings as drawings
 from premortem.apps.drawing import meter
 from premortem.apps.markup import (
     Safe,
+    core_hours,
     count,
     figure,
     paragraph,
     percent,
+    period,
     ranged,
     row,
     score,
     table,
+    threshold,
 )
 
 Told = Mapping[str, Any]
@@ -53,8 +56,9 @@ def point_section(name: str, told: Told) -> str:
             _trade(told),
             "<h3>Parts of the judged jobs</h3>",
             paragraph(
-                "Decisions are at the threshold; expected is the sum of the risks told. Parts with "
-                "fewer than 20 jobs, or of one outcome only, have counts and no scores.",
+                "Decisions are at the threshold the model was judged at; expected is the sum of "
+                "the risks told. Parts with fewer than 20 jobs, or of one outcome only, have "
+                "counts and no scores.",
                 note=True,
             ),
             *(_slice(kind, told) for kind in _SLICES),
@@ -98,11 +102,12 @@ def summary(told: Told) -> str:
     share = judged["failures"] / judged["jobs"] if judged["jobs"] else None
     sentences = [
         f"Learned from {count(told['learned_from'])} jobs, judged by {count(judged['jobs'])} "
-        f"submitted from {judged['from']} to {judged['until']} by {count(judged['users'])} users, "
+        f"submitted from {period(judged['from'], judged['until'])} by {count(judged['users'])} "
+        "users, "
         f"of which {count(judged['failures'])} failed ({percent(share)})."
     ]
     warnings = made["caught"] + made["false_alarms"]
-    told_of = f"Warning from a risk of {score(told['threshold'])} on, it"
+    told_of = f"The model judged {_warns(told['threshold'])}: it"
     if not warnings:
         sentences.append(f"{told_of} would have warned of none.")
     elif judged["failures"]:
@@ -116,7 +121,13 @@ def summary(told: Told) -> str:
         sentences.append(f"{told_of} would have raised {count(warnings)} alarms, all false.")
     if not 0 < judged["failures"] < judged["jobs"]:
         sentences.append("As all of them ended alike, little can be said of the model by them.")
+    use = _warns(told["final_threshold"])
+    sentences.append(f"The model to be used {use}, by the rule '{told['rule']}'.")
     return " ".join(sentences)
+
+
+def _warns(value: float) -> str:
+    return "never warns" if value > 1 else f"warns from a risk of {threshold(value)} on"
 
 
 def _scores(told: Told) -> str:
@@ -129,12 +140,12 @@ def _scores(told: Told) -> str:
         )
         for who, one in everyone.items()
     ]  # fmt: skip
-    decisions = [("model", score(told["threshold"]), everyone["model"]["at_threshold"])]
+    decisions = [("model", threshold(told["threshold"]), everyone["model"]["at_threshold"])]
     decisions += [(_RIVALS.get(w, w), "0.5", one["at_half"]) for w, one in everyone.items()]
     measures = ("precision", "recall", "f1", "accuracy")
     decided = [
-        (who, threshold, *(with_interval(at[name]) for name in measures))
-        for who, threshold, at in decisions
+        (who, warn_from, *(with_interval(at[name]) for name in measures))
+        for who, warn_from, at in decisions
     ]
     drawn = told["intervals"]
     return "".join(
@@ -169,8 +180,8 @@ def _curves(told: Told) -> str:
             figure(
                 drawings.precision_recall(told),
                 "Of the failures, the share warned of (recall), and how many of those warnings "
-                "were right (precision), as the threshold falls; the dot is the one in use. The "
-                "area below is the average precision.",
+                "were right (precision), as the threshold falls; the dot is the one the model was "
+                "judged at. The area below is the average precision.",
             ),
             figure(
                 drawings.roc(told),
@@ -189,13 +200,13 @@ def _risk(told: Told) -> str:
             ("warned", count(made["caught"]), count(made["false_alarms"])),
             ("not warned", count(made["missed"]), count(made["left_alone"])),
         ],
-        caption=f"Decisions at {score(told['threshold'])}",
+        caption=f"Decisions, warn from: {threshold(told['threshold'])}",
     )
     return "<h3>Risk and outcome</h3>" + row(
         figure(
             drawings.histogram(told),
             "Which risks failed and completed jobs were given, as shares of each; the further "
-            "apart, the better. The dashed line is the threshold.",
+            "apart, the better. The dashed line is the threshold the model was judged at.",
         ),
         figure(
             drawings.calibration(told),
@@ -218,9 +229,9 @@ def _trade(told: Told) -> str:
         return ""
     rows = [
         (
-            score(one["threshold"]), count(one["warnings"]), percent(one["precision"]),
+            threshold(one["threshold"]), count(one["warnings"]), percent(one["precision"]),
             percent(one["recall"]), score(one["f1"]), count(one["false_alarms"]),
-            f"{one['missed_core_hours']:,.0f}",
+            core_hours(one["missed_core_hours"]),
         )
         for one in trade["rows"]
     ]  # fmt: skip
@@ -232,9 +243,9 @@ def _trade(told: Told) -> str:
             "<h3>What another threshold would do</h3>",
             paragraph(
                 f"On {count(trade['jobs'])} jobs the trees had not seen when they were "
-                f"calibrated, of which {count(trade['failed'])} failed; the row in bold is the "
-                f"threshold of the model to be used, {score(told['final_threshold'])}, chosen by "
-                f"the rule '{told['rule']}'.",
+                f"calibrated, of which {count(trade['failed'])} failed; the row in bold stands for "
+                f"the threshold of the model to be used, {threshold(told['final_threshold'])}, "
+                f"chosen by the rule '{told['rule']}'.",
                 note=True,
             ),
             table(columns, rows, text=0, chosen=chosen),
@@ -253,8 +264,8 @@ def _slice(kind: str, told: Told) -> str:
     if kind == "time" and len(parts) > 1:
         drawn = figure(
             drawings.over_time(told),
-            f"Average precision by {told['time_unit']} of submission, beside the share of jobs "
-            "that failed.",
+            f"Average precision by the {told['time_unit']} in which jobs were submitted, beside "
+            "the share of them that failed.",
         )
     return f"<h4>{escape(title)}</h4>{paragraph(note, note=True)}{drawn}{table(columns, rows)}"
 
@@ -284,7 +295,7 @@ def _causes(told: Told) -> str:
         )
         for one in causes
     ]  # fmt: skip
-    note = "Of the jobs that failed in each way, how many were warned of at the threshold."
+    note = "Of the jobs that failed in each way, how many were warned of when it was judged."
     if named:
         failures = sum(one["jobs"] for one in causes)
         note += (
@@ -333,8 +344,8 @@ def _search(told: Told) -> str:
     seconds = sum(one["seconds"] for one in trials)
     ended = " It was interrupted." if told["search"]["interrupted"] else ""
     note = (
-        f"{len(trials)} sets of parameters were tried in {seconds:,.0f} s, {given_up} of them "
-        f"given up early; each is scored by its average precision on later jobs.{ended}"
+        f"{_sets(len(trials))} tried in {seconds:,.0f} s, {given_up} of them given up early; each "
+        f"is scored by its average precision on later jobs.{ended}"
     )
     best: Mapping[str, Told] = told["search"]["best"]
     names = list(next(iter(best.values()), {}))
@@ -349,3 +360,7 @@ def _search(told: Told) -> str:
     return f"<h3>The search for parameters</h3>{paragraph(note, note=True)}" + row(
         drawn, table(("parameter", *best), used)
     )
+
+
+def _sets(number: int) -> str:
+    return "1 set of parameters was" if number == 1 else f"{number:,} sets of parameters were"

@@ -25,6 +25,19 @@ class Point:
         return self.name
 
     @property
+    def spelled(self) -> str:
+        """The name as people write it, in the largest unit that leaves no rest.
+
+        >>> START.spelled, running(7200).spelled, running(90).spelled
+        ('start', 'running@2h', 'running@90s')
+        """
+        if not self.after_start_s:
+            return self.name
+        sizes = ((3600, "h"), (60, "min"), (1, "s"))
+        size, unit = next(one for one in sizes if one[0] == 1 or self.after_start_s % one[0] == 0)
+        return f"running@{self.after_start_s / size:.12g}{unit}"
+
+    @property
     def leaks(self) -> bool:
         """Whether rows at this point tell what only the end of the job can tell."""
         return self.known is KnownAt.END

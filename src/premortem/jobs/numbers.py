@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
+# What a job is called by beside its own number, where it is a task or a component.
+NUMBERS = ("array_job_id", "array_task_id", "het_job_id", "het_offset")
+
 
 def task_number(array: pl.Expr, task: pl.Expr) -> pl.Expr:
     """A number for an array task whose own is not known; beyond all that Slurm gives out."""

@@ -10,7 +10,7 @@ from typing import Any
 import catboost
 import numpy as np
 
-from premortem.models.engines import PATIENCE
+from premortem.models.engines import PATIENCE, reading
 from premortem.models.flat import FlatTrees
 from premortem.models.flat_readers import flat_from_catboost
 from premortem.models.parameters import TreeParameters
@@ -73,7 +73,10 @@ class CatBoost:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / self.file
             path.write_bytes(dumped)
-            return catboost.CatBoostClassifier().load_model(str(path), format="json")
+            with reading("CatBoost", catboost.CatBoostError):
+                # What is cut short or lacks a part, CatBoost may read past the end of.
+                flat_from_catboost(json.loads(dumped))
+                return catboost.CatBoostClassifier().load_model(str(path), format="json")
 
     def flat(self, booster: Any) -> FlatTrees:
         """Its trees as arrays."""

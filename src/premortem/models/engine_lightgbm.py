@@ -7,7 +7,7 @@ from typing import Any
 import lightgbm
 import numpy as np
 
-from premortem.models.engines import PATIENCE
+from premortem.models.engines import PATIENCE, reading
 from premortem.models.flat import FlatTrees
 from premortem.models.flat_readers import flat_from_lightgbm
 from premortem.models.parameters import TreeParameters
@@ -74,7 +74,12 @@ class LightGBM:
 
     def load(self, dumped: bytes) -> Any:
         """The booster that was dumped."""
-        return lightgbm.Booster(model_str=dumped.decode())
+        with reading("LightGBM", lightgbm.basic.LightGBMError):
+            text = dumped.decode()
+            # What is cut short LightGBM reads past the end of.
+            if not text.startswith("tree\n") or "\nend of parameters\n" not in text:
+                raise ValueError("not the whole text of a booster")
+            return lightgbm.Booster(model_str=text)
 
     def flat(self, booster: Any) -> FlatTrees:
         """Its trees as arrays."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xgboost
 
-from premortem.models.engines import PATIENCE
+from premortem.models.engines import PATIENCE, reading
 from premortem.models.flat import FlatTrees
 from premortem.models.flat_readers import flat_from_xgboost
 from premortem.models.parameters import TreeParameters
@@ -72,7 +72,11 @@ class XGBoost:
 
     def load(self, dumped: bytes) -> Any:
         """The booster that was dumped."""
-        return xgboost.Booster(model_file=bytearray(dumped))
+        with reading("XGBoost", xgboost.core.XGBoostError):
+            # What is cut short XGBoost may read past the end of.
+            if not (dumped.startswith(b"{") and dumped.endswith(b"}")):
+                raise ValueError("not the whole of an object")
+            return xgboost.Booster(model_file=bytearray(dumped))
 
     def flat(self, booster: Any) -> FlatTrees:
         """Its trees as arrays."""

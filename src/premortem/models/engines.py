@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -46,7 +48,7 @@ class Engine(Protocol):
         """The booster in the library's own format."""
 
     def load(self, dumped: bytes) -> Any:
-        """The booster that was dumped; raises what the library raises if it is not one."""
+        """The booster that was dumped; raises `InvalidInput` if it is not one."""
 
     def flat(self, booster: Any) -> FlatTrees:
         """Its trees as arrays."""
@@ -87,3 +89,16 @@ def engine(name: str) -> Engine:
             raise
         raise MissingExtra(place.library, extra=place.extra or place.library) from error
     return found
+
+
+@contextmanager
+def reading(library: str, *errors: type[Exception]) -> Iterator[None]:
+    """Say that this is not a model, instead of what the library raises: that is often a stack."""
+    raised: tuple[type[Exception], ...] = (ValueError, *errors)
+    try:
+        yield
+    except raised as error:
+        raise InvalidInput(
+            f"this is not a model that {library} can read: train it anew, or restore its files "
+            "from a backup"
+        ) from error

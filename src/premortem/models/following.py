@@ -3,9 +3,8 @@
 A cluster fails more in some weeks than in others, and a model that learned from last month's jobs
 does not know which kind of week this is. How its risks compared with what became of the jobs that
 ended lately tells; the risk of all is then raised or lowered by the same odds. Nothing counts
-before it is known: a job corrects others from its end on. And one user's thousand failing jobs are
-news of that user more than of the cluster: the more of someone's jobs ended lately, the less
-the next one counts.
+before it is known: a job corrects others from its end on. And a thousand failing jobs of one user
+are news of that user more than of the cluster: of anyone's jobs, only so many count.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from premortem.models.calibration import log_odds
 from premortem.models.port import Array
 
 # After so many further jobs, what one job told counts half.
-HALF_LIFE = 1000.0
-# With so many of a user's jobs ended lately, the next one counts half.
-USER_SHARE = 10.0
+HALF_LIFE = 300.0
+# About so many jobs of a user count, however many ended lately.
+MOST_OF_A_USER = 20.0
 # How firmly the model is believed before any job has ended, in information: a job at even odds
 # adds a quarter, one at a risk of 0.02 a fiftieth.
-TRUST = 5.0
+TRUST = 7.0
 # How many of the last jobs to end matter at all.
-LAST = 5000
+LAST = 2000
 
 
 def followed(risk: Array, *, outcomes: Array, ended: Array, moments: Array, users: Array) -> Array:
@@ -57,7 +56,7 @@ def _learn_offsets(odds: Array, outcomes: Array, users: Array, kept: float, offs
         if user >= 0:
             lately[user] *= kept ** (k - seen[user])
             seen[user] = k
-            counts = USER_SHARE / (USER_SHARE + lately[user])
+            counts = (MOST_OF_A_USER / (MOST_OF_A_USER + lately[user])) ** 2
             lately[user] += 1.0
         told = 1 / (1 + np.exp(-(odds[k] + offset)))
         information = information * kept + counts * told * (1 - told)

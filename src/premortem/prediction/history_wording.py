@@ -17,6 +17,8 @@ from premortem.prediction.phrases import Tally, Told, duration, many, memory, pe
 _TOO_MANY_TO_COUNT = 1000
 # Of seconds or CPUs; what is larger is garbage.
 _LARGEST_LOGARITHM = 25.0
+# How far a number may be off that went through 32 bits.
+_ROUNDING = 2.0**-23
 # The groups of which it is known whether there were any before.
 _LOOKED_BACK = ("user", "name", "executable", "shape")
 _EARLY = f"within {duration(EARLY_S)}"
@@ -135,11 +137,34 @@ def _lately(told: Told, group: str, of: str) -> str | None:
 
 
 def _last_hours(told: Told, group: str, of: str) -> str | None:
-    # Failures fade by half in an hour: there were at least so many.
-    failures = math.floor(told.values.get(f"{group}_failures_1h", 0) + 1e-3)
+    tally = told.tallies[group]
+    ever = tally.ended if tally.failed is None else tally.failed
+    failures, when = _since(told.values.get(f"{group}_failures_1h", 0), ever)
     if failures < 2 or not told.raises:
         return None
-    return f"at least {failures:,}{of} failed in the last hours"
+    return f"at least {failures:,}{of or ' of them'} failed in the last {when}"
+
+
+def _since(faded: float, ever: float) -> tuple[int, str]:
+    """At least how many of all there ever were happened lately, and within which time.
+
+    Each counts for half after an hour, a quarter after two, and so on: all that are older together
+    make up at most their number times that. The shortest time is told that loses none of them.
+
+    >>> _since(6.9, ever=7), _since(6.4, ever=40), _since(6.4, ever=3000)
+    ((7, 'hour'), (7, '8 hours'), (7, 'day'))
+    """
+    for hours in (1, 2, 4, 8, 24):
+        old = 0.5**hours
+        least = _whole((faded - ever * old) / (1 - old))
+        if least >= _whole(faded):
+            break
+    return max(least, 0), {1: "hour", 24: "day"}.get(hours, f"{hours} hours")
+
+
+def _whole(least: float) -> int:
+    """The fewest that are no less, but for what rounding did."""
+    return math.ceil(least * (1 - _ROUNDING) - 1e-3)
 
 
 def _survivors(told: Told, group: str, of: str) -> str | None:
@@ -221,10 +246,15 @@ def _queue(told: Told, group: str, _value: float) -> str:
     return f"of {told.jobs(group)}, {are('running', 'running')} and {are('pending', 'waiting')} now"
 
 
-def _ends(told: Told, group: str, ends: float) -> str:
-    if ends < 1:
-        return f"hardly any of {told.jobs(group)} ended in the last hours"
-    return f"at least {math.floor(ends):,} of {told.jobs(group)} ended in the last hours"
+def _ends(told: Told, group: str, faded: float) -> str | None:
+    ended = told.values.get(f"{group}_ended", 0)
+    if ended < 1:
+        return None
+    # One that ended within the hour counts for more than a half.
+    if faded < 0.5:
+        return f"none of {told.jobs(group)} ended in the last hour"
+    ends, when = _since(faded, ended)
+    return f"at least {ends:,} of {told.jobs(group)} ended in the last {when}" if ends else None
 
 
 _TellValue = Callable[[Told, str, float], str | None]
@@ -247,18 +277,37 @@ def _asks(field: str, show: Callable[[float], str], *, last: bool = False) -> _T
     """The request beside the usual or the last one, by the logarithm of their ratio."""
 
     def tell(told: Told, group: str, logarithm: float) -> str | None:
-        asked = told.values.get(field, -1)
-        if asked < 0 or abs(logarithm) > _LARGEST_LOGARITHM:
+        earlier = _earlier(told, field, logarithm)
+        if earlier is None:
             return None
         if group == "shape" and field in ("req_cpus", "time_limit_s"):
             return None  # These are what makes it one.
-        now, before = show(asked), show(math.expm1(math.log1p(asked) - logarithm))
+        now, before = show(told.values[field]), show(earlier)
         others = f"the last of {told.jobs(group)}" if last else told.jobs(group)
         if now == before:
             return f"it asks for {now}, as {others} {'did' if last else 'usually do'}"
         return f"it asks for {now}; {others} {'asked' if last else 'usually ask'} for {before}"
 
     return tell
+
+
+def _earlier(told: Told, field: str, logarithm: float) -> float | None:
+    """What a request is compared with, by the logarithm of their ratio."""
+    asked = told.values.get(field, -1)
+    if asked < 0 or not abs(logarithm) <= _LARGEST_LOGARITHM:
+        return None
+    return math.expm1(math.log1p(asked) - logarithm)
+
+
+def usual_request(told: Told, field: str, unusual: str, show: Callable[[float], str]) -> str:
+    """What the user's jobs usually ask for, to be said behind a request; nothing if not known.
+
+    >>> told = Told({"req_cpus": 64.0, "user_cpus_unusual": 2.01}, {}, {}, ["req_cpus"], True)
+    >>> usual_request(told, "req_cpus", "cpus_unusual", _cpus)
+    '; your jobs usually ask for 8 CPUs'
+    """
+    usual = _earlier(told, field, told.values.get(f"user_{unusual}", math.nan))
+    return "" if usual is None else f"; {told.jobs('user')} usually ask for {show(usual)}"
 
 
 def _retried(told: Told, group: str, unchanged: float) -> str:

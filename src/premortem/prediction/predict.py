@@ -10,13 +10,13 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from premortem.errors import InvalidInput
 from premortem.features.catalogue import CATALOGUE
-from premortem.features.facts import facts_of
+from premortem.features.facts import Facts, facts_of
 from premortem.features.points import START, SUBMIT, Point
 from premortem.features.replay import Replay
 from premortem.jobs.fields import Kind
 from premortem.jobs.labels import LabelPolicy
+from premortem.jobs.numbers import NUMBERS
 from premortem.jobs.states import STATES, Progress
 from premortem.models.following import LAST, followed
 from premortem.models.port import Array
@@ -32,7 +32,7 @@ class Prediction:
 
     A job is said to fail if its risk is the model's `threshold` or more. `cause_share` is the
     probability of the likely cause if the job fails. `note` tells what the reader should know of
-    how it was made.
+    how it was made. The array's and the component's numbers are those of `jobs.fields`.
     """
 
     cluster: str
@@ -47,6 +47,15 @@ class Prediction:
     cause_share: float | None = None
     reasons: Sequence[Reason] = field(default=())
     note: str | None = None
+    array_job_id: int | None = None
+    array_task_id: int | None = None
+    het_job_id: int | None = None
+    het_offset: int | None = None
+
+    @property
+    def key(self) -> tuple[str, int, datetime]:
+        """What tells the job from every other."""
+        return self.cluster, self.job_id, self.submit_time
 
     @property
     def fails(self) -> bool:
@@ -62,6 +71,8 @@ class Prediction:
         """Plain values by name, for JSON."""
         return {
             "cluster": self.cluster, "job_id": self.job_id, "submit_time": self.submit_time,
+            "array_job_id": self.array_job_id, "array_task_id": self.array_task_id,
+            "het_job_id": self.het_job_id, "het_offset": self.het_offset,
             "user": self.user, "start_time": self.start_time, "point": self.point,
             "risk": self.risk, "threshold": self.threshold,
             "prediction": "failed" if self.fails else "completed",
@@ -75,8 +86,8 @@ def policy_of(model: Model) -> LabelPolicy:
     return LabelPolicy.from_dict(model.labels)
 
 
-def point_for(job: Mapping[str, Any], model: Model, now: datetime) -> Point:
-    """The latest point of the model that the job has reached by now."""
+def point_for(job: Mapping[str, Any], model: Model, now: datetime) -> Point | None:
+    """The latest point of the model that the job has reached by now, if any."""
     started = job.get("start_time")
     ended = STATES.get(job.get("state") or "") is Progress.ENDED
     known = [one.point for one in model.points.values()]
@@ -89,10 +100,7 @@ def point_for(job: Mapping[str, Any], model: Model, now: datetime) -> Point:
             point for point in known
             if point in (SUBMIT, START) or (point.after_start_s or 0.0) < ran
         ]  # fmt: skip
-    if not reached:
-        there = ", ".join(model.points)
-        raise InvalidInput(f"the model predicts at {there} only, which the job has not reached")
-    return max(reached, key=lambda point: (point.known, point.after_start_s or 0.0))
+    return max(reached, key=lambda point: (point.known, point.after_start_s or 0.0), default=None)
 
 
 def predict(
@@ -109,7 +117,8 @@ def predict(
 
     `history` is every job the site knows of, the wanted ones included; `wanted` a truth value for
     each. Without a `point`, each job gets the latest it has reached by `now`, and one that runs is
-    judged as of when it was last seen running. Jobs that never reach the point have no prediction.
+    judged as of when it was last seen running. Jobs that have not reached the point, or any of the
+    model's, have no prediction.
     """
     labelled = policy_of(model).label(history)
     places = np.flatnonzero(wanted)
@@ -117,24 +126,33 @@ def predict(
     points = {place: point or point_for(job, model, now) for place, job in records.items()}
     found: dict[int, Prediction] = {}
     facts = facts_of(labelled, zone=model.zone)
-    ended, outcomes, users = facts.ended, facts.outcomes, facts.users
     as_of = _last_seen(labelled, now) if point is None else None
-    for one in dict.fromkeys(points.values()):
+    for one in filter(None, dict.fromkeys(points.values())):
         asked = np.zeros(labelled.height, dtype=bool)
         asked[[place for place, its in points.items() if its == one]] = True
-        lately = _ended_lately(ended, outcomes, before=float(facts.submitted[asked].min()))
+        lately = _ended_lately(
+            facts.ended, facts.outcomes, before=float(facts.submitted[asked].min())
+        )
         rows = Replay(model.zone).rows(labelled, one, only=asked | lately, as_of=as_of, facts=facts)
         mine = asked[rows.jobs]
-        risk = followed(
-            model.at(one).risk(rows.values), outcomes=outcomes[rows.jobs], ended=ended[rows.jobs],
-            moments=rows.moments, users=users[rows.jobs],
-        )  # fmt: skip
+        risk = risk_as_told(model.at(one).risk(rows.values), facts, rows.jobs, rows.moments)
         told = predictions(
             model.at(one), rows.values[mine], [records[int(place)] for place in rows.jobs[mine]],
             risk=risk[mine], most_reasons=most_reasons, voice=voice,
         )  # fmt: skip
         found |= dict(zip(map(int, rows.jobs[mine]), told, strict=True))
     return [found[place] for place in map(int, places) if place in found]
+
+
+def risk_as_told(risk: Array, facts: Facts, jobs: Array, moments: Array) -> Array:
+    """The model's risk of these jobs, places among the facts, as it is told at these moments.
+
+    It follows the cluster by those among them that had ended.
+    """
+    return followed(
+        risk, outcomes=facts.outcomes[jobs], ended=facts.ended[jobs], moments=moments,
+        users=facts.users[jobs],
+    )  # fmt: skip
 
 
 def _last_seen(jobs: pl.DataFrame, now: datetime) -> Array | None:
@@ -194,6 +212,7 @@ def predictions(
                 cause_share=None if likely is None else float(shares[at, likely]),
                 reasons=why,
                 note=_note(rows[at], job),
+                **{name: job.get(name) for name in NUMBERS},
             )
         )
     return found

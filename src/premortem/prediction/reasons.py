@@ -24,6 +24,7 @@ GROUPS = (
     "partition", "node",
 )  # fmt: skip
 _NAMES = [feature.name for feature in CATALOGUE]
+_PERSONAL = {feature.name for feature in CATALOGUE if feature.personal}
 # What is larger is no number of anything in a job.
 _LARGEST = 1e15
 # How far a number may be off that went through 32 bits.
@@ -66,30 +67,39 @@ def reasons(
 
     `row` is one of the replay's, in the order of the catalogue; `contributions` are those of the
     trees' columns in log odds, without the expected value. Topics that add up to less than `least`
-    are left out, so there may be none. `voice` is to whom it is told: the user, or others. `kind`
-    is the sentence on the job's profile, where the trees look at profiles.
+    are left out, so there may be none; where several say the same, it is said once, with the effect
+    of them all. `voice` is to whom it is told: the user, or others. `kind` is the sentence on the
+    job's profile, where the trees look at profiles.
     """
     if len(columns) != len(contributions):
         raise InvalidInput(f"{len(columns)} columns cannot have {len(contributions)} contributions")
     topics, topic_of_column = _topics_of(tuple(columns))
     sums = np.bincount(topic_of_column, contributions, minlength=len(topics))
-    order = np.argsort(-np.abs(sums), kind="stable")[: max(most, 0)]
-    strongest = [topics[place] for place in order if abs(sums[place]) >= least]
-    effects = dict(zip(topics, sums.tolist(), strict=True))
     values = known_values(row)
-    groups = {topic.partition(".")[0] for topic in strongest} & set(GROUPS)
-    tallies = {group: counted for group in groups if (counted := tally(values, group))}
-    found = []
-    for topic in sorted(strongest, key=lambda topic: effects[topic] < 0):
-        effect = effects[topic]
-        places = np.flatnonzero(topic_of_column == topics.index(topic))
+    if not _PERSONAL & set(columns):
+        # Trees that are not shown what the user did before have no words for it either.
+        values = {name: value for name, value in values.items() if name not in _PERSONAL}
+    found: dict[str, Reason] = {}
+    for place in np.argsort(-np.abs(sums), kind="stable"):
+        if len(found) >= most or abs(sums[place]) < least:
+            break
+        topic, effect = topics[place], float(sums[place])
+        places = np.flatnonzero(topic_of_column == place)
         parts = contributions[places] if effect < 0 else -contributions[places]
         features = [columns[place] for place in places[np.argsort(parts, kind="stable")]]
-        told = Told(values, tallies, job, features, effect > 0, voice)
-        numbers = {name: values[name] for name in features if name in values}
+        group = topic.partition(".")[0]
+        counted = tally(values, group) if group in GROUPS else None
+        told = Told(values, {group: counted} if counted else {}, job, features, effect > 0, voice)
         text = kind if topic == PROFILE and kind else sentence(topic, told)
-        found.append(Reason(text, effect, topic, numbers))
-    return found
+        numbers = {name: values[name] for name in features if name in values}
+        if text in found:
+            # The same fact by another of its numbers.
+            before = found[text]
+            effect += before.effect
+            topic, numbers = before.topic, {**before.numbers, **numbers}
+        found[text] = Reason(text, effect, topic, numbers)
+    strong = [reason for reason in found.values() if abs(reason.effect) >= least]
+    return sorted(strong, key=lambda reason: (reason.effect < 0, -abs(reason.effect)))
 
 
 @lru_cache(maxsize=64)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from premortem.prediction.history_wording import history, outcomes, seen
+from premortem.prediction.history_wording import history, outcomes, seen, usual_request
 from premortem.prediction.own_wording import (
     script_care,
     script_shape,
@@ -55,7 +55,9 @@ def _size(told: Told) -> str | None:
     hours = told.values.get("core_hours_asked")
     if hours is not None and told.features[0] == "core_hours_asked":
         return f"it may use {f'{hours:,.0f}' if hours >= 10 else f'{hours:.2g}'} CPU hours"
-    return _resources("it asks for", told.values.get("req_cpus"), told.values.get("req_nodes"))
+    text = _resources("it asks for", told.values.get("req_cpus"), told.values.get("req_nodes"))
+    usual = usual_request(told, "req_cpus", "cpus_unusual", lambda cpus: many(cpus, "CPU"))
+    return text and text + usual
 
 
 def _resources(words: str, cpus: float | None, nodes: float | None) -> str | None:
@@ -70,7 +72,10 @@ def _time_limit(told: Told) -> str | None:
     if told.values.get("time_unlimited", 0) > 0:
         return "it asks for no time limit"
     limit = told.values.get("time_limit_s")
-    return None if limit is None else f"its time limit is {duration(limit)}"
+    if limit is None:
+        return None
+    usual = usual_request(told, "time_limit_s", "limit_unusual", duration)
+    return f"its time limit is {duration(limit)}{usual}"
 
 
 def _memory(told: Told) -> str | None:

@@ -28,12 +28,21 @@ from premortem.errors import Conflict, InvalidInput, NotFound
 from premortem.registry import disk
 from premortem.registry.contents import checksums, files_below, require_unchanged
 from premortem.registry.history import Action, Event, champion_before, event_from, utc_now
-from premortem.registry.manifest import completed, plain, text_of, version_from
+from premortem.registry.manifest import (
+    completed,
+    damaged_version,
+    plain,
+    repair,
+    text_of,
+    version_from,
+)
 from premortem.registry.naming import CHAMPION, number_named, pointing_to, require_alias
 from premortem.registry.port import Overtaken, Version
 
 _UNFINISHED = ".new-"
 _STATE = "aliases.json"
+# With less room than this, no version is worth waiting for.
+_LEAST_ROOM = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +111,13 @@ class FolderRegistry:
             disk.settle_names(self.path)
             return self._version(number, self._state())
 
+    def require_writable(self) -> None:
+        """Write as `add` would, and take it away again; see the port."""
+        with self._writing():
+            unfinished = self._unfinished()
+            unfinished.mkdir()
+            disk.write_text(unfinished / "room", " " * _LEAST_ROOM)
+
     def versions(self) -> list[Version]:
         """Every version, newest first."""
         with disk.disk_errors_told(self.path):
@@ -109,10 +125,10 @@ class FolderRegistry:
             found = []
             for number in self._numbers(state):
                 with suppress(NotFound):  # Deleted while we looked.
-                    found.append(self._version(number, state))
+                    found.append(self._version(number, state, damaged=True))
             return found
 
-    def resolve(self, name: str) -> Version:
+    def resolve(self, name: str, *, damaged: bool = False) -> Version:
         """The version meant; see the port."""
         with disk.disk_errors_told(self.path):
             state = self._state()
@@ -122,14 +138,14 @@ class FolderRegistry:
                 aliases=state.aliases,
                 place=str(self.path),
             )
-            return self._version(number, state)
+            return self._version(number, state, damaged=damaged)
 
     def fetch(self, version: Version) -> Path:
         """The registry's own copy of the files, checked; see the port."""
         with disk.disk_errors_told(self.path):
             self._require(version, self._state())
             folder = self._folder(version.number) / "files"
-            require_unchanged(folder, version.manifest["files"], what=f"{version} in {self.path}")
+            require_unchanged(folder, version.files, what=f"{version} in {self.path}")
             return folder
 
     def set_alias(self, alias: str, version: Version) -> None:
@@ -149,7 +165,7 @@ class FolderRegistry:
         with disk.disk_errors_told(self.path):
             return list(self._state().history)
 
-    def rollback(self) -> Version:
+    def rollback(self, check: Callable[[Version], None] = lambda _: None) -> Version:
         """Make the champion the one it was before; see the port."""
         with self._writing() as state:
             number = champion_before(
@@ -157,6 +173,7 @@ class FolderRegistry:
                 current=state.aliases.get(CHAMPION),
                 numbers=self._numbers(state),
             )
+            check(self._version(number, state))
             self._happened(state, Action.ROLLED_BACK, number, CHAMPION)
             return self._version(number, self._state())
 
@@ -248,17 +265,23 @@ class FolderRegistry:
             raise InvalidInput(f"{self.path} is not a folder: a registry is one")
         return self.path.exists()
 
-    def _version(self, number: int, state: _State) -> Version:
+    def _version(self, number: int, state: _State, *, damaged: bool = False) -> Version:
         path = self._folder(number) / "manifest.json"
         try:
-            text = path.read_bytes()
+            text = self._manifest(number, path)
+            return version_from(text, number=number, aliases=state.aliases, place=str(path))
+        except (InvalidInput, OSError) as error:
+            if not damaged:
+                raise
+            return damaged_version(number, state.aliases, error)
+
+    def _manifest(self, number: int, path: Path) -> bytes:
+        try:
+            return path.read_bytes()
         except FileNotFoundError as error:
             if not self._folder(number).exists():
                 raise NotFound(f"v{number} is not in {self.path} any more") from error
-            raise InvalidInput(
-                f"v{number} has no {path}: restore it from a backup, or remove the folder"
-            ) from error
-        return version_from(text, number=number, aliases=state.aliases, place=str(path))
+            raise InvalidInput(f"v{number} has no {path}: {repair(number)}") from error
 
     def _require(self, version: Version, state: _State) -> None:
         if version.number not in self._numbers(state):

@@ -53,10 +53,19 @@ def version_from(
             raise ValueError(f"it is the manifest of v{manifest['number']}")  # noqa: TRY301
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise InvalidInput(
-            f"{place} is not a manifest that premortem wrote ({_reason(error)}): restore it from a "
-            f"backup, or remove v{number}"
+            f"{place} is not a manifest that premortem wrote ({_reason(error)}): {repair(number)}"
         ) from error
     return Version(number, created, {**manifest, "number": number}, pointing_to(number, aliases))
+
+
+def damaged_version(number: int, aliases: Mapping[str, int], error: Exception) -> Version:
+    """The version whose manifest cannot be read for that error."""
+    return Version(number, None, {}, pointing_to(number, aliases), str(error))
+
+
+def repair(number: int) -> str:
+    """What to do about a manifest that is of no use."""
+    return f"restore it from a backup, or remove the version: 'premortem models delete v{number}'"
 
 
 def _require_files(files: Any) -> None:

@@ -26,7 +26,7 @@ from premortem.registry import mlflow_server as server
 from premortem.registry.contents import checksums, require_unchanged
 from premortem.registry.disk import disk_errors_told
 from premortem.registry.history import Action, Event, champion_before, event_from, utc_now
-from premortem.registry.manifest import completed, plain, version_from
+from premortem.registry.manifest import completed, damaged_version, plain, version_from
 from premortem.registry.naming import CHAMPION, number_named, pointing_to, require_alias
 from premortem.registry.port import Overtaken, Version
 
@@ -78,20 +78,25 @@ class MlflowRegistry:
                 self._move(alias, int(made.version), Action.PROMOTED)
             return self._version(made, self._model_record())
 
+    def require_writable(self) -> None:
+        """Whether the server answers and lets us in; only `add` can tell more. See the port."""
+        with server.asking(self.server):
+            self._model_record()
+
     def versions(self) -> list[Version]:
         """Every version, newest first."""
         with server.asking(self.server):
             model = self._model_record()
-            found = [self._version(each, model) for each in self._records()]
+            found = [self._version(each, model, damaged=True) for each in self._records()]
             return sorted(found, key=lambda version: -version.number)
 
-    def resolve(self, name: str) -> Version:
+    def resolve(self, name: str, *, damaged: bool = False) -> Version:
         """The version meant; see the port."""
         with server.asking(self.server):
             model = self._model_record()
             there = {int(each.version): each for each in self._records()}
             number = number_named(name, numbers=there, aliases=_aliases(model), place=self._place)
-            return self._version(there[number], model)
+            return self._version(there[number], model, damaged=damaged)
 
     def fetch(self, version: Version) -> Path:
         """A temporary copy of the files, checked; see the port."""
@@ -100,8 +105,8 @@ class MlflowRegistry:
             place = tempfile.TemporaryDirectory(prefix="premortem-model-")
             self._downloads.append(place)
             folder = Path(place.name) / _FILES
-            self._download(run_id, version.manifest["files"], Path(place.name))
-            require_unchanged(folder, version.manifest["files"], what=f"{version} on {self._place}")
+            self._download(run_id, version.files, Path(place.name))
+            require_unchanged(folder, version.files, what=f"{version} on {self._place}")
             return folder
 
     def set_alias(self, alias: str, version: Version) -> None:
@@ -121,7 +126,7 @@ class MlflowRegistry:
         with server.asking(self.server):
             return self._history(self._model_record())
 
-    def rollback(self) -> Version:
+    def rollback(self, check: Callable[[Version], None] = lambda _: None) -> Version:
         """Make the champion the one it was before; see the port."""
         with server.asking(self.server):
             model = self._model_record()
@@ -129,6 +134,7 @@ class MlflowRegistry:
             number = champion_before(
                 self._history(model), current=_aliases(model).get(CHAMPION), numbers=there
             )
+            check(self._version(there[number], model))
             self._move(CHAMPION, number, Action.ROLLED_BACK)
             return self._version(there[number], self._model_record())
 
@@ -251,13 +257,16 @@ class MlflowRegistry:
             return self._client.get_model_version(self.model, str(version.number))
         raise NotFound(f"{version} is not on {self._place} any more")
 
-    def _version(self, record: Any, model: Any) -> Version:
-        return version_from(
-            records.manifest_in(record.tags) or "",
-            number=int(record.version),
-            aliases=_aliases(model),
-            place=f"the manifest of v{record.version} on {self._place}",
-        )
+    def _version(self, record: Any, model: Any, *, damaged: bool = False) -> Version:
+        number, aliases = int(record.version), _aliases(model)
+        text = records.manifest_in(record.tags) or ""
+        place = f"the manifest of v{number} on {self._place}"
+        try:
+            return version_from(text, number=number, aliases=aliases, place=place)
+        except InvalidInput as error:
+            if not damaged:
+                raise
+            return damaged_version(number, aliases, error)
 
 
 def _aliases(model: Any) -> dict[str, int]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from premortem.errors import Conflict
+from premortem.errors import Conflict, InvalidInput
 from premortem.registry.history import Event
 
 
@@ -18,15 +18,25 @@ class Version:
 
     The manifest holds what the caller of `add` told, and three things of the registry's own:
     `number`, `created` (ISO 8601, UTC) and `files`, the sha256 of each file by its relative path.
+    `damage` says why the manifest cannot be read; then nothing is known but number and aliases.
     """
 
     number: int
-    created: datetime
+    created: datetime | None
     manifest: Mapping[str, Any]
     aliases: tuple[str, ...] = ()
+    damage: str | None = None
 
     def __str__(self) -> str:
         return f"v{self.number}"
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """The sha256 of each file by its relative path; raises where that cannot be read."""
+        if self.damage:
+            raise InvalidInput(self.damage)
+        found: Mapping[str, str] = self.manifest["files"]
+        return found
 
 
 class Overtaken(Conflict):
@@ -60,11 +70,17 @@ class Registry(Protocol):
         taken its place meanwhile raises `Overtaken`.
         """
 
-    def versions(self) -> list[Version]:
-        """Every version, newest first."""
+    def require_writable(self) -> None:
+        """Raise if `add` would fail now, as far as that can be told without adding anything."""
 
-    def resolve(self, name: str) -> Version:
-        """The version meant by a number (``7``, ``v7``) or an alias (``champion``)."""
+    def versions(self) -> list[Version]:
+        """Every version, newest first, also those with `damage`."""
+
+    def resolve(self, name: str, *, damaged: bool = False) -> Version:
+        """The version meant by a number (``7``, ``v7``) or an alias (``champion``).
+
+        One with `damage` raises `InvalidInput`, unless it is wanted all the same, to delete it.
+        """
 
     def fetch(self, version: Version) -> Path:
         """A local folder with the files of a version, each checked against the manifest.
@@ -82,10 +98,11 @@ class Registry(Protocol):
     def history(self) -> list[Event]:
         """Promotions, roll-backs and deletions, oldest first."""
 
-    def rollback(self) -> Version:
+    def rollback(self, check: Callable[[Version], None] = lambda _: None) -> Version:
         """Make the champion the one it was before, and return that; again goes further back.
 
-        Versions deleted since are passed over.
+        Versions deleted since are passed over. `check` is shown the version first; when it raises,
+        all stays as it is.
         """
 
     def delete(self, version: Version) -> None:

@@ -13,6 +13,8 @@ from premortem.training import metrics
 BEGINNING = 1000
 ADDED_SHARE = 0.08
 MOST_ROUNDS = 8
+# The share of the rows, the last ones, that judge the rounds.
+JUDGED_SHARE = 0.2
 # A round that gains less than this is the last but one.
 WORTHWHILE = 0.001
 _REFERENCES = 500
@@ -24,7 +26,6 @@ def informative(
     make_model: Callable[[], Classifier],
     *,
     seed: int = 0,
-    judged_share: float = 0.2,
 ) -> Array:
     """The places of the rows worth learning from; rows are in order of time.
 
@@ -32,9 +33,9 @@ def informative(
     where many others do come first. The last rows judge the rounds: the best one's rows are given.
     """
     rng = np.random.default_rng(seed)
-    until = int(len(values) * (1 - judged_share))
+    until = _candidates(len(values))
     judged = slice(until, len(values))
-    if until <= BEGINNING or not _both(outcomes[judged]):
+    if not chooses_among(len(values)) or not _both(outcomes[judged]):
         return np.arange(len(values))
     taken = _begin(outcomes[:until], rng)
     crowded = density(values[:until], rng)
@@ -58,6 +59,11 @@ def informative(
     return np.concatenate([np.flatnonzero(best), np.arange(until, len(values))])
 
 
+def chooses_among(rows: int) -> bool:
+    """Whether of so many rows some are chosen; else all are worth learning from."""
+    return _candidates(rows) > BEGINNING
+
+
 def density(values: Array, rng: np.random.Generator) -> Array:
     """How close each row is to some others drawn at random, from 0 to 1."""
     references = rng.choice(len(values), min(_REFERENCES, len(values)), replace=False)
@@ -75,6 +81,11 @@ def density(values: Array, rng: np.random.Generator) -> Array:
     closeness: Array = np.exp(-apart / max(float(np.median(apart)), 1e-9)).mean(axis=1)
     closeness /= closeness.max()
     return closeness
+
+
+def _candidates(rows: int) -> int:
+    """How many rows there are to choose from; the others judge."""
+    return int(rows * (1 - JUDGED_SHARE))
 
 
 def _begin(outcomes: Array, rng: np.random.Generator) -> Array:

@@ -28,7 +28,7 @@ from premortem.training.imbalance import Balanced, Imbalance
 from premortem.training.metrics import Decided
 from premortem.training.splits import Split, splits, validation
 from premortem.training.tuned import AUTO, TunedTrees
-from premortem.training.tuning import Budget
+from premortem.training.tuning import USUAL_TRIALS, Budget
 
 MODEL = "xgboost"
 # What can be judged, and what is unless something else is asked for.
@@ -36,7 +36,6 @@ TUNED = "tuned"
 UNTUNED = "untuned"
 CONTENDERS = (*ENGINES, UNTUNED, TUNED, AUTO, *BASELINES)
 USUAL = (MODEL, *BASELINES)
-DEFAULT_TRIALS = Budget().trials
 # With fewer jobs to judge by, or to learn from, a number would say nothing.
 FEWEST_JOBS = 20
 
@@ -100,7 +99,7 @@ def benchmark_log(
     trees: int = 400,
     models: Sequence[str] | None = None,
     imbalance: Sequence[Imbalance] = (),
-    trials: int = DEFAULT_TRIALS,
+    trials: int = USUAL_TRIALS,
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[PointResult]:
     """The results for one log's jobs, whatever their order; leaking points come last.

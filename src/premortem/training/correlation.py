@@ -5,7 +5,7 @@ A correlation finds what goes steadily up or down together. It sees no bend, and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -16,6 +16,8 @@ from premortem.models.port import Array
 
 # With fewer jobs a correlation is chance.
 FEWEST_JOBS = 20
+# Features that correlate more strongly than this say the same; one of them is enough to look at.
+NEAR_COPY = 0.95
 # Codes of names, which have no order.
 _CODES = "_last_cause"
 
@@ -37,8 +39,10 @@ class Correlations:
     """Features by the strength of their correlation with failure, and a map of the strongest.
 
     `map` has a row and a column for each of `strongest`, in that order; None where two features
-    are hardly ever known together, or one is then always the same. `left_out` are features that
-    are the same in all jobs looked at, known in hardly any or for one outcome alone, or codes.
+    are hardly ever known together, or one is then always the same. `near_copies` would have been
+    among the strongest, but say nearly the same as one of them, which is told. `left_out` are
+    features that are the same in all jobs looked at, known in hardly any or for one outcome alone,
+    or codes.
     """
 
     jobs: int
@@ -46,6 +50,7 @@ class Correlations:
     with_failure: tuple[WithFailure, ...]
     strongest: tuple[str, ...]
     map: tuple[tuple[float | None, ...], ...]
+    near_copies: dict[str, str]
     left_out: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
@@ -97,17 +102,34 @@ def correlation_map(
         else:
             found.append(WithFailure(name, correlation, float(np.isfinite(column).mean())))
     found.sort(key=lambda one: (-abs(one.correlation), one.feature))
-    first = tuple(one.feature for one in found[:strongest])
-    columns = [values[counted, names.index(name)] for name in first]
-    return Correlations(jobs, len(counted), tuple(found), first, _map(columns), tuple(left_out))
+    columns = ((one.feature, values[counted, names.index(one.feature)]) for one in found)
+    first, table, copies = _map(columns, strongest)
+    return Correlations(
+        jobs, len(counted), tuple(found), first, table, copies, tuple(left_out)
+    )  # fmt: skip
 
 
-def _map(columns: Sequence[Array]) -> tuple[tuple[float | None, ...], ...]:
-    table: list[list[float | None]] = [[1.0] * len(columns) for _ in columns]
-    for row, one in enumerate(columns):
-        for place in range(row):
-            table[row][place] = table[place][row] = _spearman(one, columns[place])
-    return tuple(map(tuple, table))
+def _map(
+    columns: Iterable[tuple[str, Array]], most: int
+) -> tuple[tuple[str, ...], tuple[tuple[float | None, ...], ...], dict[str, str]]:
+    """The first columns that are no near copies of one before, their map, and the copies."""
+    kept: dict[str, Array] = {}
+    table: list[list[float | None]] = []
+    copies: dict[str, str] = {}
+    for name, column in columns:
+        if len(kept) == most:
+            break
+        row = [_spearman(column, other) for other in kept.values()]
+        alike = (one for one, r in zip(kept, row, strict=True) if r and abs(r) > NEAR_COPY)
+        original = next(alike, None)
+        if original:
+            copies[name] = original
+            continue
+        for above, correlation in zip(table, row, strict=True):
+            above.append(correlation)
+        table.append([*row, 1.0])
+        kept[name] = column
+    return tuple(kept), tuple(map(tuple, table)), copies
 
 
 def _spearman(one: Array, other: Array) -> float | None:

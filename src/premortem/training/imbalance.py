@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from premortem.errors import InvalidInput, MissingExtra
-from premortem.models.port import Array, Moments, Weighed
+from premortem.models.port import Array, Classifier, Moments, Weighed
 from premortem.training.active import informative
 
 # Neighbours of a failure among which SMOTE draws new ones; and the most failures it looks at.
@@ -73,17 +73,36 @@ class Balanced(Generic[Learner]):
             return
         if rows is not None:
             values, outcomes = values[rows], outcomes[rows]
-        if self._strategy is Imbalance.ACTIVE:
-            places = informative(values, outcomes, self._make_model, seed=self._seed)
-            values, outcomes = values[places], outcomes[places]
-        else:
-            draw = _smote if self._strategy is Imbalance.SMOTE else _oversampled
-            values, outcomes = draw(values, outcomes, np.random.default_rng(self._seed))
-        self.trees.fit(values, outcomes)
+        self.trees.fit(
+            *arranged(self._strategy, values, outcomes, self._make_model, seed=self._seed)
+        )
 
     def risk(self, values: Array) -> Array:
         """The probability of failure of each row."""
         return self.trees.risk(values)
+
+
+def arranged(
+    strategy: Imbalance,
+    values: Array,
+    outcomes: Array,
+    make_model: Callable[[], Classifier],
+    *,
+    seed: int = 0,
+) -> Rows:
+    """The rows to learn from by a strategy, given all of them in order of time.
+
+    `make_model` is for active learning, which asks a model what it is least sure of. Without a
+    strategy, or with weights, all rows are learned from as they are.
+    """
+    if strategy is Imbalance.ACTIVE:
+        places = informative(values, outcomes, make_model, seed=seed)
+        return values[places], outcomes[places]
+    if strategy is Imbalance.OVERSAMPLE:
+        return _oversampled(values, outcomes, np.random.default_rng(seed))
+    if strategy is Imbalance.SMOTE:
+        return _smote(values, outcomes, np.random.default_rng(seed))
+    return values, outcomes
 
 
 def weights_of(outcomes: Array) -> Array:

@@ -5,8 +5,6 @@ Jobs of one user are alike: drawn one by one, they would seem to prove more than
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from premortem.models.port import Array
@@ -44,27 +42,12 @@ class Draws:
         self._owners = int(self._owner.max(initial=-1)) + 1
         self._times = _times_drawn(self._owners, draws, seed)
 
-    def measures(
-        self, outcomes: Array, risk: Array, thresholds: Mapping[str, float]
-    ) -> dict[str, Array]:
-        """Every measure in every draw, NaN where it is not defined.
+    def measures(self, outcomes: Array, risk: Array) -> dict[str, Array]:
+        """Every measure of risks in every draw, NaN where it is not defined."""
+        return {**self._ranking(outcomes, risk), "ece": self._calibration_error(outcomes, risk)}
 
-        Those at a threshold are called by its name: `at_half.precision`.
-        """
-        found = self._ranking(outcomes, risk)
-        found["ece"] = self._calibration_error(outcomes, risk)
-        for name, threshold in thresholds.items():
-            decided = self._decided(outcomes, risk >= threshold)
-            found |= {f"{name}.{measure}": drawn for measure, drawn in decided.items()}
-        return found
-
-    def _sums(self, told: Array) -> Array:
-        """The sum over the jobs of each draw."""
-        by_owner = np.bincount(self._owner, told, minlength=self._owners)
-        sums: Array = self._times @ by_owner
-        return sums
-
-    def _decided(self, outcomes: Array, foretold: Array) -> dict[str, Array]:
+    def decided(self, outcomes: Array, foretold: Array) -> dict[str, Array]:
+        """Every measure of decisions in every draw, NaN where it is not defined."""
         failed = outcomes == 1
         jobs, failures, alarms, hits = (
             self._sums(told) for told in (np.ones(len(failed)), failed, foretold, failed & foretold)
@@ -77,6 +60,12 @@ class Draws:
                 "f1": np.where(failures > 0, 2 * hits / (failures + alarms), np.nan),
                 "accuracy": agreed / jobs,
             }
+
+    def _sums(self, told: Array) -> Array:
+        """The sum over the jobs of each draw."""
+        by_owner = np.bincount(self._owner, told, minlength=self._owners)
+        sums: Array = self._times @ by_owner
+        return sums
 
     def _calibration_error(self, outcomes: Array, risk: Array) -> Array:
         """With the bins of the jobs as they are."""

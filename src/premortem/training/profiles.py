@@ -107,6 +107,7 @@ class ProfileFit:
         return {
             "point": self.point,
             "profiles": self.mixture.profiles,
+            "chosen": self.chosen.number,
             "still_falling": self.still_falling,
             "elbow": self.elbow,
             "curve": [asdict(tried) for tried in self.curve],

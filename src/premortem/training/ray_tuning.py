@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+import optuna
 
 from premortem.errors import MissingExtra, Unavailable
 from premortem.models.engines import DEFAULT
@@ -34,11 +35,14 @@ def search_on_ray(
     weigh: Callable[[Array], Array | None] = lambda _: None,
     seed: int = 0,
     progress: Callable[[Trial], None] = lambda _: None,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> Search:
     """Search with one trial on each core; `on` is `ray`, or the `ray://` address of a cluster.
 
     With `ray`, one of its own is started on this machine and ended again. Trials come back in no
-    order, so that two searches of the same seed may try different parameters.
+    order, so that two searches of the same seed may try different parameters. When it is `stopped`,
+    trials not yet finished are given up. At an address Ray looks after the search over there: it
+    tells of its trials at the end, and does not ask whether it is `stopped` before.
     """
     try:
         import ray
@@ -59,6 +63,31 @@ def search_on_ray(
             "seconds": perf_counter() - began,
         }
 
+    class Watch(tune.Callback, tune.Stopper):
+        """Tells of each trial that is finished, and ends the search when it is stopped."""
+
+        finished = 0
+
+        def on_trial_complete(
+            self, iteration: int, trials: list[Any], trial: Any, **info: Any
+        ) -> None:
+            if "score" in trial.last_result:
+                progress(_trial(self.finished, trial.config, trial.last_result, engine_name))
+                self.finished += 1
+
+        def __call__(self, *_: Any) -> bool:
+            return False
+
+        def stop_all(self) -> bool:
+            return stopped()
+
+        def __reduce__(self) -> tuple[Any, ...]:
+            # Ray keeps a copy of how it was called, where nobody is told anything.
+            return str, ()
+
+    here = on == LOCAL
+    watch = Watch()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
     _connect(ray, on)
     try:
         # Ray prints tables of its own; standard output is for results.
@@ -74,17 +103,29 @@ def search_on_ray(
                         points_to_evaluate=[usual()],
                         seed=seed,
                     ),
-                    num_samples=budget.trials,
+                    num_samples=-1 if budget.trials is None else budget.trials,
                     time_budget_s=budget.seconds,
                 ),
-                run_config=tune.RunConfig(storage_path=folder, verbose=0),
+                run_config=tune.RunConfig(
+                    storage_path=folder,
+                    verbose=0,
+                    callbacks=[watch] if here else None,
+                    stop=watch if here else None,
+                ),
             ).fit()
     finally:
         ray.shutdown()
-    trials = tuple(_trial(number, one, engine_name) for number, one in enumerate(found))
-    for one in trials:
-        progress(one)
-    return Search((Recipe(engine_name, best_of(trials)),), trials)
+    told = [one for one in found if "score" in (one.metrics or {})]
+    if found.errors and not told:
+        raise Unavailable(f"every trial on Ray failed, the first one thus: {found.errors[0]}")
+    trials = tuple(
+        _trial(number, one.config, one.metrics, engine_name) for number, one in enumerate(told)
+    )
+    if not here:
+        for one in trials:
+            progress(one)
+    interrupted = stopped() and budget.left(len(trials)) != 0
+    return Search((Recipe(engine_name, best_of(trials)),), trials, interrupted)
 
 
 def _suggested(trial: Any) -> None:
@@ -133,10 +174,6 @@ class _Given:
         return int(self._config[name])
 
 
-def _trial(number: int, found: Any, engine_name: str) -> Trial:
-    parameters = space(_Given(found.config))
-    told = found.metrics or {}
-    if "score" not in told:
-        return Trial(number, parameters, None, 0.0, engine_name)
-    tried = replace(parameters, rounds=int(told["rounds"]))
+def _trial(number: int, config: dict[str, Any], told: dict[str, Any], engine_name: str) -> Trial:
+    tried = replace(space(_Given(config)), rounds=int(told["rounds"]))
     return Trial(number, tried, float(told["score"]), float(told["seconds"]), engine_name)

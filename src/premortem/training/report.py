@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import platform
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -18,15 +19,17 @@ from premortem.features.facts import Facts, facts_of
 from premortem.features.points import Point
 from premortem.jobs.outcomes import Outcome
 from premortem.models.port import Array
+from premortem.prediction.model import PointModel
 from premortem.training import metrics
 from premortem.training import report_figures as figures
 from premortem.training import report_slices as slices
 from premortem.training.importance import importance_of
 from premortem.training.intervals import DRAWS, Draws
-from premortem.training.report_scores import baseline_risks, scores_of
+from premortem.training.judged_rows import JudgedRows
+from premortem.training.report_scores import baseline_risks, decided_scores, scores_of
 from premortem.training.train import TrainedPoint, Training
 
-FORMAT = 1
+FORMAT = 2
 _LIBRARIES = ("premortem", "xgboost-cpu", "lightgbm", "catboost", "polars", "numpy", "scikit-learn")
 
 
@@ -36,8 +39,11 @@ def report_of(
     seed: int = 0,
     profiles: Mapping[str, Any] | None = None,
     correlation: Mapping[str, Any] | None = None,
+    made: datetime | None = None,
 ) -> dict[str, Any]:
     """Everything to be told of a training; the same seed, the same intervals.
+
+    `made` is the time now. The version is not known yet: it is given when this is registered.
 
     `profiles` is `ProfileFit.as_dict()` with the dicts of `describe` under `described`;
     `correlation` is `Correlations.as_dict()`. Both are taken over as they are.
@@ -45,6 +51,7 @@ def report_of(
     facts = facts_of(training.labelled, zone=training.model.zone)
     report = {
         "format": FORMAT,
+        "made": made and f"{made.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
         "data": _data(training),
         "points": {
             name: _point(training, one, facts, seed) for name, one in training.points.items()
@@ -55,6 +62,19 @@ def report_of(
         "correlation": correlation,
     }
     found: dict[str, Any] = plain(report)
+    return found
+
+
+def judged_again(told: Mapping[str, Any], model: PointModel, threshold: float) -> dict[str, Any]:
+    """What a report tells of a point, for a model with another threshold to use.
+
+    `threshold` is the one that the judged jobs are warned from.
+    """
+    rows = JudgedRows.from_dict(told["rows"])
+    draws = Draws(rows.users, rows.order, seed=told["intervals"]["seed"])
+    found: dict[str, Any] = plain(
+        {**told, **_in_use(model), **_decided(rows, draws, threshold, told["scores"])}
+    )
     return found
 
 
@@ -93,11 +113,12 @@ def _data(training: Training) -> dict[str, Any]:
 def _point(training: Training, one: TrainedPoint, facts: Facts, seed: int) -> dict[str, Any]:
     """How the model of one point did on the judged jobs, and what it is made of."""
     judged, model, zone = one.judged, one.model, training.model.zone
-    outcomes, risk, threshold = judged.outcomes, judged.risk, judged.threshold
+    outcomes, risk = judged.outcomes, judged.risk
     jobs = training.labelled[judged.jobs]
     names = list(judged.names)
     submitted = facts.submitted[judged.jobs]
-    draws = Draws(user_numbers(jobs), submitted, seed=seed)
+    users, order = user_numbers(jobs), np.argsort(np.argsort(submitted, kind="stable"))
+    draws = Draws(users, order, seed=seed)
     learned = _learned_outcomes(facts, model.point, before=submitted.min())
     rivals = baseline_risks(judged.values, names, float(learned.mean()))
     unit, times = slices.by_time(jobs["submit_time"], zone)
@@ -108,6 +129,8 @@ def _point(training: Training, one: TrainedPoint, facts: Facts, seed: int) -> di
         "size": slices.by_size(jobs),
         "time": times,
     }
+    causes = jobs["cause"].fill_null(slices.NOT_TOLD).to_list()
+    rows = JudgedRows(outcomes, risk, users, order, parts, causes, judged.named)
     drawn = {"model": risk, **rivals}
     return {
         "learned_from": judged.learned_from,
@@ -117,31 +140,51 @@ def _point(training: Training, one: TrainedPoint, facts: Facts, seed: int) -> di
             "failures": int((outcomes == 1).sum()),
             "users": _count_users(jobs),
         },
-        "threshold": threshold,
-        "final_threshold": model.threshold,
-        "rule": model.rule,
-        "intervals": {"drawn_by": draws.by, "draws": DRAWS},
-        "scores": scores_of(draws, outcomes, risk, threshold, rivals),
+        "chosen_from": judged.trade,
+        "intervals": {"drawn_by": draws.by, "draws": DRAWS, "seed": seed},
         "precision_recall": {
             name: metrics.precision_recall_curve(outcomes, told) for name, told in drawn.items()
         },
         "roc": {name: figures.roc_curve(outcomes, told) for name, told in drawn.items()},
         "histogram": figures.histogram(outcomes, risk),
         "calibration": figures.calibration_curve(outcomes, risk),
-        "confusion": figures.confusion(outcomes, risk, threshold),
-        "slices": {
-            kind: slices.slices_of(found, outcomes, risk, threshold)
-            for kind, found in parts.items()
-        },
         "time_unit": unit,
-        "causes": slices.by_cause(jobs["cause"], outcomes, risk, threshold, judged.named),
         "importance": importance_of(model.trees),
         "search": {
             "trials": figures.search_history(one.search.trials),
             "best": dict(model.parameters),
             "interrupted": one.search.interrupted,
         },
+        "rows": rows.as_dict(),
+        **_in_use(model),
+        **_decided(rows, draws, judged.threshold, scores_of(draws, outcomes, risk, rivals)),
+    }
+
+
+def _in_use(model: PointModel) -> dict[str, Any]:
+    """The threshold of the model to be used, beside others."""
+    return {
+        "final_threshold": model.threshold,
+        "rule": model.rule,
         "trade": figures.trade_table(model.trade, model.threshold),
+    }
+
+
+def _decided(
+    rows: JudgedRows, draws: Draws, threshold: float, scores: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What depends on the threshold that the judged jobs were warned from; the other scores too."""
+    outcomes, risk = rows.outcomes, rows.risk
+    at_threshold = decided_scores(draws, outcomes, risk >= threshold)
+    return {
+        "threshold": threshold,
+        "scores": {**scores, "model": {**scores["model"], "at_threshold": at_threshold}},
+        "confusion": figures.confusion(outcomes, risk, threshold),
+        "slices": {
+            kind: slices.slices_of(found, outcomes, risk, threshold)
+            for kind, found in rows.parts.items()
+        },
+        "causes": slices.by_cause(rows.causes, outcomes, risk, threshold, rows.named),
     }
 
 
@@ -171,9 +214,10 @@ def _learned_outcomes(facts: Facts, point: Point, *, before: float) -> Array:
 
 
 def _period(jobs: pl.DataFrame, zone: str) -> dict[str, str | None]:
-    """The days of the first and the last submission, by the site's clock."""
-    days = slices.column(jobs, "submit_time").dt.convert_time_zone(zone).dt.strftime("%Y-%m-%d")
-    return {"from": days.min(), "until": days.max()}  # type: ignore[dict-item]
+    """The minutes of the first and the last submission, by the site's clock."""
+    times = slices.column(jobs, "submit_time").dt.convert_time_zone(zone)
+    told = times.dt.strftime("%Y-%m-%d %H:%M")
+    return {"from": told.min(), "until": told.max()}  # type: ignore[dict-item]
 
 
 def _versions() -> dict[str, str]:

@@ -98,11 +98,10 @@ def trade_table(told: Mapping[str, Any], threshold: float) -> dict[str, Any] | N
 
     The others are chosen so that the share of failures caught falls in even steps.
     """
-    if not told:
-        return None
     trade = Trade.from_dict(told)
-    thresholds = np.array(trade.thresholds)
-    in_use = int(np.argmin(np.abs(thresholds - threshold)))
+    if trade is None:
+        return None
+    in_use = trade.place(threshold)
     caught = np.array(trade.caught)
     wanted = np.linspace(caught[0], caught[-1], _TRADE_ROWS)
     places = {int(np.argmin(np.abs(caught - count))) for count in wanted} | {in_use}

@@ -27,23 +27,29 @@ _PERSONAL = {feature.name for feature in CATALOGUE if feature.personal}
 
 
 def scores_of(
-    draws: Draws, outcomes: Array, risk: Array, threshold: float, rivals: Mapping[str, Array]
+    draws: Draws, outcomes: Array, risk: Array, rivals: Mapping[str, Array]
 ) -> dict[str, Any]:
-    """The model's scores at both thresholds, and those of each rival at a risk of 0.5.
+    """The scores of the model and of each rival; what is decided is so at a risk of 0.5.
 
     A rival's `ahead` is how much more average precision the model has, on the same jobs drawn.
     """
-    thresholds = {"at_half": HALF, "at_threshold": threshold}
-    own, own_drawn = _scores(draws, outcomes, risk, thresholds)
+    own, own_drawn = _scores(draws, outcomes, risk)
     beside = {}
     for name, rival in rivals.items():
-        scores, drawn = _scores(draws, outcomes, rival, {"at_half": HALF})
+        scores, drawn = _scores(draws, outcomes, rival)
         apart = own_drawn["average_precision"] - drawn["average_precision"]
         ahead = None
         if own["average_precision"]["value"] is not None:
             ahead = own["average_precision"]["value"] - scores["average_precision"]["value"]
         beside[name] = {**scores, "ahead": _told(ahead, apart, least=-1.0)}
     return {"model": own, "baselines": beside}
+
+
+def decided_scores(draws: Draws, outcomes: Array, foretold: Array) -> dict[str, Any]:
+    """How well decisions met the outcomes, every measure with its interval."""
+    drawn = draws.decided(outcomes, foretold)
+    decided = asdict(metrics.decided(outcomes, foretold))
+    return {measure: _told(value, drawn[measure]) for measure, value in decided.items()}
 
 
 def baseline_risks(values: Array, names: Sequence[str], failure_share: float) -> dict[str, Array]:
@@ -63,22 +69,16 @@ def baseline_risks(values: Array, names: Sequence[str], failure_share: float) ->
     return found
 
 
-def _scores(
-    draws: Draws, outcomes: Array, risk: Array, thresholds: Mapping[str, float]
-) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Every measure with its interval, and what it is in every draw."""
-    drawn = draws.measures(outcomes, risk, thresholds)
+def _scores(draws: Draws, outcomes: Array, risk: Array) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Every measure with its interval, and what those of the risk are in every draw."""
+    drawn = draws.measures(outcomes, risk)
     whole = {
         "average_precision": metrics.average_precision(outcomes, risk),
         "auc": metrics.auc(outcomes, risk),
         "ece": metrics.calibration_error(outcomes, risk),
     }
     scores: dict[str, Any] = {name: _told(value, drawn[name]) for name, value in whole.items()}
-    for name, threshold in thresholds.items():
-        decided = asdict(metrics.decided(outcomes, risk >= threshold))
-        scores[name] = {
-            measure: _told(value, drawn[f"{name}.{measure}"]) for measure, value in decided.items()
-        }
+    scores["at_half"] = decided_scores(draws, outcomes, risk >= HALF)
     return scores, drawn
 
 

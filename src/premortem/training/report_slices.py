@@ -22,8 +22,14 @@ NOT_TOLD = "not told"
 # Up to so many CPUs each.
 _SIZES = (1, 4, 16, 64, 256, 1024)
 _ACTIVITIES = ("new", "infrequent", "frequent")
-# Judged jobs that span at most so many days are told by so long a time.
-_PERIODS = ((21.0, "1d", "day"), (240.0, "1w", "week"), (float("inf"), "1mo", "month"))
+# The longest of these times is told by of which there are so many, if there are jobs for them.
+_ENOUGH_PERIODS = 5
+_HOUR_S, _DAY_S = 3600, 86_400
+_PERIODS = (
+    (30 * _DAY_S, "1mo", "month"), (7 * _DAY_S, "1w", "week"), (_DAY_S, "1d", "day"),
+    (6 * _HOUR_S, "6h", "quarter of a day"), (_HOUR_S, "1h", "hour"), (600, "10m", "ten minutes"),
+    (60, "1m", "minute"),
+)  # fmt: skip
 
 Part = tuple[str, Array]
 
@@ -103,27 +109,28 @@ def _size_name(low: int, up: int) -> str:
 
 
 def by_time(submitted: pl.Series, zone: str) -> tuple[str, list[Part]]:
-    """Days, weeks or months of submission by the site's clock, as the time they span suggests."""
+    """Minutes to months of submission by the site's clock, as the time they span suggests."""
     if not len(submitted):
         return "day", []
     # Without its zone: some clocks skip midnight, and days begin there all the same.
     local = submitted.dt.convert_time_zone(zone).dt.replace_time_zone(None)
     seconds = submitted.dt.epoch("s").to_numpy()
-    days = (seconds.max() - seconds.min()) / 86_400
-    every, unit = next((every, unit) for most, every, unit in _PERIODS if days <= most)
-    begins = local.dt.truncate(every).dt.strftime("%Y-%m" if unit == "month" else "%Y-%m-%d")
-    names = begins.to_numpy()
+    wanted = min(max(len(submitted) // FEWEST_JOBS, 1), _ENOUGH_PERIODS)
+    longest = (seconds.max() - seconds.min()) / wanted
+    long, every, unit = next((one for one in _PERIODS if one[0] <= longest), _PERIODS[-1])
+    name = "%Y-%m" if unit == "month" else "%Y-%m-%d" if long >= _DAY_S else "%Y-%m-%d %H:%M"
+    names = local.dt.truncate(every).dt.strftime(name).to_numpy()
     return unit, [(name, names == name) for name in sorted(set(names))]
 
 
 def by_cause(
-    causes: pl.Series, outcomes: Array, risk: Array, threshold: float, named: Sequence[str] = ()
+    causes: Sequence[str], outcomes: Array, risk: Array, threshold: float, named: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
     """Of the jobs that failed in each way, how many were warned of; the most frequent way first.
 
     `named` is the way thought most likely for each job: `right` counts those that were.
     """
-    told = causes.fill_null(NOT_TOLD).to_numpy()
+    told = np.array(causes, dtype=object)
     failed, foretold = outcomes == 1, risk >= threshold
     right = np.array(named) == told if any(named) else None
     found = []

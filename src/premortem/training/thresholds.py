@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,13 +18,23 @@ from premortem.models.port import Array
 _STEPS = 200
 # Core-hours of someone's time that a false alarm is worth, unless a site says otherwise.
 FALSE_ALARM_COST = 1.0
+# The threshold that warns of none: above the highest risk there can be, and a number that JSON has.
+NEVER = 1.01
+
+
+class OutOfReach(InvalidInput):
+    """No threshold has what a rule asks for; `nearest` is the rule for the best that one has."""
+
+    def __init__(self, measure: str, wanted: float, best: float) -> None:
+        super().__init__(f"no threshold has a {measure} of {wanted:g}; the best is {best:.3f}")
+        self.nearest = f"{measure}={math.floor(best * 1000) / 1000:g}"
 
 
 @dataclass(frozen=True, slots=True)
 class Trade:
     """For rising thresholds: failures caught, false alarms, and core-hours lost to those missed.
 
-    `failed` and `jobs` are of all jobs judged, `lost` the core-hours of all that failed.
+    The first warns of all jobs, the last of none. `failed` and `jobs` are of all jobs looked at.
     """
 
     thresholds: tuple[float, ...]
@@ -31,6 +43,10 @@ class Trade:
     missed_core_hours: tuple[float, ...]
     failed: int
     jobs: int
+
+    def place(self, threshold: float) -> int:
+        """Where a threshold stands: at the first that is as high."""
+        return min(bisect_left(self.thresholds, threshold), len(self.thresholds) - 1)
 
     def precision(self, at: int) -> float | None:
         """Of the jobs warned of, the share that failed."""
@@ -60,8 +76,10 @@ class Trade:
         }  # fmt: skip
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Trade:
-        """The trade that was written so."""
+    def from_dict(cls, told: Mapping[str, Any]) -> Trade | None:
+        """The trade that was written so; None of an empty one, where there were too few jobs."""
+        if not told:
+            return None
         try:
             return cls(
                 tuple(told["thresholds"]), tuple(told["caught"]), tuple(told["false_alarms"]),
@@ -69,14 +87,14 @@ class Trade:
             )  # fmt: skip
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInput(
-                f"the model does not tell what thresholds cost: {error!r}"
+                f"what the model tells of thresholds cannot be read ({error!r}): train it anew"
             ) from error
 
 
 def trade_of(outcomes: Array, risk: Array, core_hours: Array) -> Trade:
     """The trade on jobs that the model had not seen; `core_hours` are what each job spent."""
-    steps = np.unique(np.quantile(risk, np.linspace(0, 1, _STEPS), method="lower"))
-    steps = np.unique(np.append(steps, 0.5))
+    steps = np.quantile(risk, np.linspace(0, 1, _STEPS), method="lower")
+    steps = np.unique(np.append(steps, (0.0, 0.5, NEVER)))
     order = np.argsort(risk)
     failed = outcomes[order] == 1
     spent = np.where(failed, np.nan_to_num(core_hours[order]), 0.0)
@@ -95,16 +113,40 @@ def trade_of(outcomes: Array, risk: Array, core_hours: Array) -> Trade:
     )
 
 
-def chosen(trade: Trade, rule: str, *, false_alarm: float = FALSE_ALARM_COST) -> float:
+def chosen(trade: Trade | None, rule: str, *, false_alarm: float = FALSE_ALARM_COST) -> float:
     """The threshold by a rule: a number, `f1`, `precision=0.8`, `recall=0.6` or `cost`.
 
-    `precision` takes the lowest threshold that has it, `recall` the highest.
+    `precision` takes the lowest threshold that has it, `recall` the highest; `OutOfReach` where
+    none has. Without a trade only a number gives one.
     """
+    kind, value = parsed_rule(rule)
+    if kind == "risk":
+        return value
+    if trade is None:
+        raise InvalidInput(
+            f"there were too few jobs to tell what thresholds catch and cost, and '{rule}' goes by "
+            "that: give a risk such as 0.5, or train again when there are more jobs"
+        )
     places = range(len(trade.thresholds))
-    if rule == "f1":
+    if kind == "f1":
         return trade.thresholds[max(places, key=lambda at: (trade.f1(at), at))]
-    if rule == "cost":
+    if kind == "cost":
         return trade.thresholds[min(places, key=lambda at: (trade.cost(at, false_alarm), -at))]
+    measure = trade.precision if kind == "precision" else trade.recall
+    good = [at for at in places if (measure(at) or 0.0) >= value]
+    if not good:
+        raise OutOfReach(kind, value, max((measure(at) or 0.0) for at in places))
+    return trade.thresholds[min(good) if kind == "precision" else max(good)]
+
+
+def parsed_rule(rule: str) -> tuple[str, float]:
+    """What a rule goes by, and the value it asks for, if any.
+
+    >>> parsed_rule("precision=0.8"), parsed_rule("0.5"), parsed_rule("f1")
+    (('precision', 0.8), ('risk', 0.5), ('f1', 0.0))
+    """
+    if rule in ("f1", "cost"):
+        return rule, 0.0
     found = re.fullmatch(r"(?:(precision|recall)=)?([0-9.]+)", rule)
     value = _share(found[2]) if found else None
     if found is None or value is None:
@@ -112,14 +154,7 @@ def chosen(trade: Trade, rule: str, *, false_alarm: float = FALSE_ALARM_COST) ->
             f"'{rule}' is not a rule for a threshold; expected a risk such as 0.5, f1, cost, "
             "precision=0.8 or recall=0.6"
         )
-    if found[1] is None:
-        return value
-    measure = trade.precision if found[1] == "precision" else trade.recall
-    good = [at for at in places if (measure(at) or 0.0) >= value]
-    if not good:
-        best = max((measure(at) or 0.0) for at in places)
-        raise InvalidInput(f"no threshold has a {found[1]} of {value:g}; the best is {best:.3f}")
-    return trade.thresholds[min(good) if found[1] == "precision" else max(good)]
+    return found[1] or "risk", value
 
 
 def _share(text: str) -> float | None:

@@ -19,21 +19,30 @@ from premortem.features.replay import Replay
 from premortem.jobs.labels import LabelPolicy
 from premortem.jobs.samples import has_samples
 from premortem.jobs.usage import core_hours
-from premortem.models.following import followed
 from premortem.models.port import Array, Moments
 from premortem.prediction.model import Booster, Model, PointModel, Trees, columns_of
+from premortem.prediction.predict import risk_as_told
 from premortem.training.causes import cause_models, likely_causes
+from premortem.training.families import fitting_family
 from premortem.training.imbalance import Imbalance
 from premortem.training.kinds import kinds_of
 from premortem.training.splits import splits, validation
-from premortem.training.thresholds import FALSE_ALARM_COST, chosen, trade_of
-from premortem.training.tuned import TunedTrees
+from premortem.training.thresholds import (
+    FALSE_ALARM_COST,
+    OutOfReach,
+    Trade,
+    chosen,
+    parsed_rule,
+    trade_of,
+)
+from premortem.training.tuned import CUTS, FEWEST_JUDGED, TunedTrees, time_folds
 from premortem.training.tuning import Budget, Search, Trial
 
 TRAINED_POINTS = (SUBMIT, START, running(120))
 # The latest jobs judge what was learned from those before; then all are learned from.
 JUDGED_SHARE = 0.15
-FEWEST_JOBS = 200
+# With fewer to learn from, too few are left to search, calibrate and choose a threshold by.
+FEWEST_JOBS = round(FEWEST_JUDGED / (1 - CUTS[-1]))
 FEWEST_FAILURES = 20
 
 
@@ -43,13 +52,14 @@ class Options:
 
     `engine` grows the trees; `auto` is whichever of those installed proves best, point by point.
     With `on`, the search runs on Ray: `ray` for this machine, or the `ray://` address of another.
-    With `profiles`, the trees also look at which profile a job is of.
+    With `profiles`, the trees also look at which profile a job is of. Without a `family`, it is
+    chosen by what the jobs can fill.
     """
 
     engine: str = "xgboost"
     budget: Budget = Budget()
     imbalance: Imbalance = Imbalance.NONE
-    family: Family = Family.GENERIC
+    family: Family | None = None
     rule: str = "f1"
     false_alarm_cost: float = FALSE_ALARM_COST
     seed: int = 0
@@ -64,6 +74,7 @@ class Judged:
     `jobs` are their places in the labelled frame, `names` those of the rows' columns. `threshold`
     is the one chosen before they came.
     `named` is the way in which each would most likely fail, "" where ways were not told apart.
+    `trade` is what the threshold was chosen from.
     """
 
     jobs: Array
@@ -74,26 +85,35 @@ class Judged:
     threshold: float
     learned_from: int
     named: Sequence[str] = field(default=(), repr=False)
+    trade: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class TrainedPoint:
-    """The model of one point, how it was found, and how the latest jobs judged its like."""
+    """The model of one point, how it was found, and how the latest jobs judged its like.
+
+    `note` tells why its threshold is not by the rule that was asked for.
+    """
 
     model: PointModel
     search: Search
     judged: Judged
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """Everything of one training; `left_out` tells why a point has no model."""
+    """Everything of one training; `left_out` tells why a point has no model.
+
+    `notes` tell what else is not as one might have expected.
+    """
 
     model: Model
     points: Mapping[str, TrainedPoint]
     left_out: Mapping[str, str]
     labelled: pl.DataFrame
     interrupted: bool = False
+    notes: tuple[str, ...] = ()
 
 
 def train(
@@ -106,46 +126,56 @@ def train(
     journal: Path | None = None,
     progress: Callable[[str], None] = lambda _: None,
     tried: Callable[[Point, Trial], None] = lambda _point, _trial: None,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> Training:
     """Train a model for each point that has enough jobs; none at all is an error.
 
-    An interruption ends the search of the point at hand: what it found is used, and points not yet
-    begun are left out. `journal` keeps the trials, so that the same training goes on from there.
+    When it is `stopped`, the search of the point at hand ends and what it found is used; points
+    whose search has not begun are left out. If no point is left, `KeyboardInterrupt` is raised.
+    `journal` keeps the trials, so that the same training goes on from there.
     """
     if journal and options.on:
         raise InvalidInput("a search on Ray keeps no journal: leave one of the two out")
+    for point in points:
+        if point.leaks:
+            raise InvalidInput(f"{point} is for comparison only; nothing can be trained for it")
+    parsed_rule(options.rule)
+    fitting = fitting_family(jobs, points, options.family)
     labelled = policy.label(jobs)
-    site = _Site(labelled, facts_of(labelled, zone=zone), zone)
+    site = _Site(labelled, facts_of(labelled, zone=zone), zone, fitting.family)
     trained: dict[str, TrainedPoint] = {}
     left_out: dict[str, str] = {}
     interrupted = False
     for point in points:
-        if point.leaks:
-            raise InvalidInput(f"{point} is for comparison only; nothing can be trained for it")
-        if interrupted:
-            left_out[point.name] = "the training was interrupted before it"
-            continue
-        progress(f"{point}: features")
         try:
             trained[point.name] = _train_point(
-                site, point, options, journal, progress, partial(tried, point)
+                site, point, options, journal, progress, partial(tried, point), stopped
             )
+            interrupted |= trained[point.name].search.interrupted
         except _TooFew as error:
             left_out[point.name] = str(error)
-            continue
-        interrupted = trained[point.name].search.interrupted
+        except _Stopped:
+            left_out[point.name] = "the training was interrupted before its search"
+            interrupted = True
+    if interrupted and not trained:
+        raise KeyboardInterrupt
     if not trained:
         told = "; ".join(f"{point}: {why}" for point, why in left_out.items())
         raise InvalidInput(f"nothing can be trained: {told}")
     model = Model(
-        {name: one.model for name, one in trained.items()}, options.family, zone,
+        {name: one.model for name, one in trained.items()}, fitting.family, zone,
         policy.as_dict(),
     )  # fmt: skip
-    return Training(model, trained, left_out, labelled, interrupted)
+    notes = [f"{point}: {one.note}" for point, one in trained.items() if one.note]
+    return Training(model, trained, left_out, labelled, interrupted, (*fitting.notes(), *notes))
 
 
 class _TooFew(Exception):
     """Why a point cannot be trained."""
+
+
+class _Stopped(Exception):
+    """The training was stopped before there was anything of a point to keep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +185,7 @@ class _Site:
     labelled: pl.DataFrame
     facts: Facts
     zone: str
+    family: Family
 
 
 def _train_point(
@@ -164,8 +195,12 @@ def _train_point(
     journal: Path | None,
     progress: Callable[[str], None],
     tried: Callable[[Trial], None],
+    stopped: Callable[[], bool],
 ) -> TrainedPoint:
-    features = feature_set(point, options.family)
+    if stopped():
+        raise _Stopped
+    progress(f"{point}: features")
+    features = feature_set(point, site.family)
     counted = ~np.isnan(site.facts.outcomes) & ~np.isnan(site.facts.ended)
     told = has_values(site.facts, sampled=has_samples(site.labelled))
     places = [place for place in features.places if told[place]]
@@ -180,25 +215,33 @@ def _train_point(
         raise _TooFew(f"not one of the {site.labelled.height:,} jobs {wanted}")
     (split,) = splits(moments.submitted, quantile=1 - JUDGED_SHARE)
     before, after = split.training(moments.submitted, moments.ended), split.test(moments.submitted)
-    _require_enough(outcomes[before])
+    _require_enough(site, point, outcomes, before)
+    if not time_folds(outcomes, moments, before):
+        raise _TooFew(
+            f"no later part of the {before.sum():,} jobs to learn from has {FEWEST_JUDGED} of both "
+            "outcomes, to calibrate and choose a threshold by: a longer history is needed"
+        )
     names, kinds = [CATALOGUE[place].name for place in places], None
     if options.profiles:
         progress(f"{point}: profiles")
         profiles, kinds = kinds_of(
             values, names, before, site.labelled[who[before]],
-            point=point, family=options.family, seed=options.seed,
+            point=point, family=site.family, seed=options.seed,
         )  # fmt: skip
         values = np.hstack([values, profiles])
         names += kinds.columns
 
+    if stopped():
+        raise _Stopped
     progress(f"{point}: search")
     earlier = TunedTrees(
         engine=options.engine, budget=options.budget, imbalance=options.imbalance,
         seed=options.seed, on=options.on, journal=journal, name=point.name, progress=tried,
+        stopped=stopped,
     )  # fmt: skip
     earlier.fit(values, outcomes, moments, among=before)
     spent = site.labelled.select(core_hours()).to_series().to_numpy()[who]
-    threshold, _ = _threshold(earlier, outcomes, spent, options)
+    threshold = _threshold(earlier, outcomes, spent, options)
     cause_of = site.labelled["cause"].gather(who)
 
     def causes_by(learned: Array) -> dict[str, Trees]:
@@ -212,13 +255,13 @@ def _train_point(
             seed=options.seed,
         )
 
-    foretold = followed(
-        earlier.risk(values[after]), outcomes=outcomes[after], ended=moments.ended[after],
-        moments=rows.moments[after], users=site.facts.users[who[after]],
-    )  # fmt: skip
+    foretold = risk_as_told(
+        earlier.risk(values[after]), site.facts, who[after], rows.moments[after]
+    )
     judged = Judged(
-        who[after], names, values[after], outcomes[after], foretold, threshold,
+        who[after], names, values[after], outcomes[after], foretold, threshold.value,
         int(before.sum()), likely_causes(causes_by(before), values[after], names),
+        threshold.trade.as_dict(),
     )  # fmt: skip
 
     progress(f"{point}: final training")
@@ -227,7 +270,8 @@ def _train_point(
         seed=options.seed,
     )  # fmt: skip
     final.fit(values, outcomes, moments)
-    threshold, trade = _threshold(final, outcomes, spent, options)
+    if len(final.validation[0]):
+        threshold = _threshold(final, outcomes, spent, options)
     causes = causes_by(np.ones(len(who), dtype=bool))
     trees = Trees(
         tuple(Booster(part.engine, part.dump()) for part in final.trees.parts),
@@ -235,31 +279,51 @@ def _train_point(
         final.calibration,
     )
     model = PointModel(
-        point, features.fingerprint, trees, threshold, options.rule, causes, trade,
+        point, features.fingerprint, trees, threshold.value, threshold.rule, causes,
+        threshold.trade.as_dict(),
         {recipe.engine: recipe.parameters.as_dict() for recipe in earlier.search.best},
         kinds,
     )  # fmt: skip
-    return TrainedPoint(model, earlier.search, judged)
+    return TrainedPoint(model, earlier.search, judged, threshold.note)
 
 
-def _require_enough(outcomes: Array) -> None:
-    failed = int(outcomes.sum())
+def _require_enough(site: _Site, point: Point, outcomes: Array, before: Array) -> None:
+    learned, failed = int(before.sum()), int(outcomes[before].sum())
     for count, least, what in (
-        (len(outcomes), FEWEST_JOBS, "jobs"),
+        (learned, FEWEST_JOBS, "jobs"),
         (failed, FEWEST_FAILURES, "failed jobs"),
-        (len(outcomes) - failed, FEWEST_FAILURES, "completed jobs"),
+        (learned - failed, FEWEST_FAILURES, "completed jobs"),
     ):
         if count < least:
-            raise _TooFew(f"{count} {what} to learn from, and {least} are needed")
+            reached = f"reached {point} and " if point.reached else ""
+            raise _TooFew(
+                f"{count} {what} to learn from, and {least} are needed: of "
+                f"{site.labelled.height:,} jobs, {len(outcomes):,} {reached}completed or failed, "
+                f"and {learned:,} of these had ended before the latest {JUDGED_SHARE * 100:.0f} %, "
+                "which judge, were submitted"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Threshold:
+    """A threshold, the rule it is by, and what each would catch and cost."""
+
+    value: float
+    rule: str
+    trade: Trade
+    note: str | None = None
 
 
 def _threshold(
     model: TunedTrees, outcomes: Array, core_hours: Array, options: Options
-) -> tuple[float, dict[str, Any]]:
-    """The threshold by the rule, and what each would cost, on the jobs that calibrated."""
+) -> _Threshold:
+    """The threshold by the rule, or by the nearest to it there is, on the jobs that calibrated."""
     places, risk = model.validation
-    if not len(places):
-        return 0.5, {}
     calibrated = model.calibration.apply(risk)
     trade = trade_of(outcomes[places], calibrated, core_hours[places])
-    return chosen(trade, options.rule, false_alarm=options.false_alarm_cost), trade.as_dict()
+    try:
+        value = chosen(trade, options.rule, false_alarm=options.false_alarm_cost)
+    except OutOfReach as error:
+        nearest = error.nearest
+        return _Threshold(chosen(trade, nearest), nearest, trade, f"{error}: {nearest} was taken")
+    return _Threshold(value, options.rule, trade)

@@ -18,7 +18,7 @@ from premortem.models.parameters import Recipe
 from premortem.models.port import Array, Moments
 from premortem.training import metrics
 from premortem.training.calibrating import calibrated
-from premortem.training.imbalance import Balanced, Imbalance, weights_of
+from premortem.training.imbalance import Balanced, Imbalance, arranged, weights_of
 from premortem.training.ray_tuning import search_on_ray
 from premortem.training.tuning import WORTHWHILE, Budget, Fold, Judge, Search, Trial, search
 
@@ -43,8 +43,8 @@ class TunedTrees:
     The search is Optuna's, here; or, with `on`, Ray's, see `search_on_ray`. With the engine `AUTO`
     each of those installed is searched with, the budget shared among them, and the best one taken,
     or the average of several. Whatever is found replaces the usual parameters only if it is better
-    for sure, and not by chance. With a `journal`, a search of the same name on the
-    same rows goes on where it ended.
+    for sure, and not by chance. A search ends early when it is `stopped`. With a `journal`, a
+    search of the same name on the same rows goes on where it ended.
     `recipes` given are followed as they are, without a search. After `fit`, `search` tells what was
     tried, `validation` which rows the calibration is made of (their places in order of time, and
     their uncalibrated risk by trees that had not seen them), and `judged` their outcomes and
@@ -63,6 +63,7 @@ class TunedTrees:
         journal: Path | None = None,
         name: str = "search",
         progress: Callable[[Trial], None] = lambda _: None,
+        stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self._engine = engine
         self._budget = budget
@@ -74,6 +75,7 @@ class TunedTrees:
         self._journal = journal
         self._name = name
         self._progress = progress
+        self._stopped = stopped
         usual = Recipe(DEFAULT if engine == AUTO else engine)
         self.search = Search(tuple(recipes) if recipes else (usual,))
         self.calibration = Calibration()
@@ -94,7 +96,7 @@ class TunedTrees:
         With `among`, a truth value for each row, the others are as if they were not there.
         """
         folds = time_folds(outcomes, moments, among) if moments else []
-        if folds and self._given is None and self._budget.trials > 0:
+        if folds and self._given is None and self._budget.trials != 0:
             self.search = self._searched(values, outcomes, [_sampled(fold) for fold in folds])
         foretold: list[tuple[Array, Array]] = []
         for fold in folds:
@@ -116,10 +118,12 @@ class TunedTrees:
         """The search, or what several searches come to, one for each engine."""
         engines = installed() if self._engine == AUTO else (self._engine,)
         budget = _shared(self._budget, len(engines))
+        became = [outcomes[fold.judge] for fold in folds]
+        values, outcomes, folds = self._arranged(values, outcomes, folds)
         found: list[Search] = []
         foretold: dict[Recipe, list[Array]] = {}
         for engine in engines:
-            if found and found[-1].interrupted:
+            if found and self._stopped():
                 break
             judge = Judge(
                 values, outcomes, folds, engine_name=engine, seed=self._seed, weigh=self._weigh
@@ -131,9 +135,35 @@ class TunedTrees:
             foretold[best] = [risk for risk, _ in judge.risks(best.parameters)]
         trials = chain.from_iterable(search.trials for search in found)
         return Search(
-            _chosen(foretold, [outcomes[fold.judge] for fold in folds]),
+            _chosen(foretold, became),
             tuple(replace(trial, number=number) for number, trial in enumerate(trials)),
-            found[-1].interrupted,
+            found[-1].interrupted or len(found) < len(engines),
+        )
+
+    def _arranged(
+        self, values: Array, outcomes: Array, folds: list[Fold]
+    ) -> tuple[Array, Array, list[Fold]]:
+        """What each fold learns from, as the strategy arranges it: once, and for all trials.
+
+        The rows arranged come after those there are; what is judged by stays as it is.
+        """
+        if self._imbalance in (Imbalance.NONE, Imbalance.WEIGHTS):
+            return values, outcomes, folds
+        learned = [
+            arranged(
+                self._imbalance, values[fold.learn], outcomes[fold.learn], self._make_trees,
+                seed=self._seed,
+            )
+            for fold in folds
+        ]  # fmt: skip
+        ends = len(outcomes) + np.cumsum([len(rows) for _, rows in learned])
+        places = [
+            np.arange(end - len(rows), end) for end, (_, rows) in zip(ends, learned, strict=True)
+        ]
+        return (
+            np.concatenate([values, *(rows for rows, _ in learned)]),
+            np.concatenate([outcomes, *(rows for _, rows in learned)]),
+            [Fold(learn, fold.judge) for learn, fold in zip(places, folds, strict=True)],
         )
 
     def _search_with(
@@ -143,13 +173,14 @@ class TunedTrees:
             return search_on_ray(
                 values, outcomes, folds, budget, on=self._on, engine_name=judge.engine,
                 weigh=self._weigh, seed=self._seed, progress=self._progress,
+                stopped=self._stopped,
             )  # fmt: skip
         name = f"{self._name} {judge.engine} {self._imbalance}"
         if self._journal:
             name += f" {_digest(values, outcomes, folds)}"
         return search(
             judge, budget, seed=self._seed, journal=self._journal, name=name,
-            progress=self._progress,
+            progress=self._progress, stopped=self._stopped,
         )  # fmt: skip
 
     def _learn(self, values: Array, outcomes: Array, rows: Array | None) -> None:
@@ -169,7 +200,8 @@ class TunedTrees:
 def _shared(budget: Budget, parts: int) -> Budget:
     """A part of the budget, of one trial at least."""
     seconds = None if budget.seconds is None else budget.seconds / parts
-    return Budget(max(1, budget.trials // parts), seconds)
+    trials = None if budget.trials is None else max(1, budget.trials // parts)
+    return Budget(trials, seconds)
 
 
 def _chosen(
@@ -201,24 +233,25 @@ def _chosen(
 def surely_better(
     outcomes: Sequence[Array], risks: Sequence[Array], others: Sequence[Array]
 ) -> bool:
-    """Whether risks have the better average precision in nine of ten draws of stretches of time.
+    """Whether risks have the better average precision in every fold, and not by chance.
 
-    One array for each fold, its jobs in order of time.
+    One array for each fold, its jobs in order of time; sure is what holds in nine of ten draws of
+    stretches of time. What one fold is sure of and another is not has passed already.
     """
     rng = np.random.default_rng(0)
-    gains = []
-    for _ in range(_DRAWS):
-        gained = 0.0
-        for became, ours, theirs in zip(outcomes, risks, others, strict=True):
-            stretches = np.array_split(np.arange(len(became)), _STRETCHES)
+    for became, ours, theirs in zip(outcomes, risks, others, strict=True):
+        stretches = np.array_split(np.arange(len(became)), _STRETCHES)
+        gains = []
+        for _ in range(_DRAWS):
             drawn = np.concatenate(
                 [stretches[k] for k in rng.integers(_STRETCHES, size=_STRETCHES)]
             )
             mine = metrics.average_precision(became[drawn], ours[drawn])
             yours = metrics.average_precision(became[drawn], theirs[drawn])
-            gained += (mine or 0.0) - (yours or 0.0)
-        gains.append(gained)
-    return bool(np.quantile(gains, 1 - _SURE) > 0)
+            gains.append((mine or 0.0) - (yours or 0.0))
+        if np.quantile(gains, 1 - _SURE) <= 0:
+            return False
+    return True
 
 
 def _sampled(fold: Fold) -> Fold:

@@ -23,6 +23,8 @@ from premortem.training import metrics
 
 # The most trees a trial may grow; it ends when later jobs gain nothing more.
 MOST_ROUNDS = 600
+# The trials of a search that is given neither a number nor a time.
+USUAL_TRIALS = 20
 # What a better score must exceed, to be more than chance.
 WORTHWHILE = 0.001
 
@@ -67,10 +69,17 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How long to search: so many trials, or so many seconds, whichever ends first."""
+    """How long to search: so many trials, or so many seconds, whichever ends first.
 
-    trials: int = 20
+    None is as many as there is time for. With neither, a search ends only when it is stopped.
+    """
+
+    trials: int | None = USUAL_TRIALS
     seconds: float | None = None
+
+    def left(self, trials: int) -> int | None:
+        """The trials that are left after so many."""
+        return None if self.trials is None else max(0, self.trials - trials)
 
 
 def space(trial: Any) -> TreeParameters:
@@ -149,15 +158,16 @@ def search(
     journal: Path | None = None,
     name: str = "search",
     progress: Callable[[Trial], None] = lambda _: None,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> Search:
-    """Search until the budget is spent; an interruption keeps what was found so far.
+    """Search until the budget is spent, or until `stopped`, which is asked after each trial.
 
     With a `journal`, trials already in it under that name count: an interrupted search goes on.
     """
     study = _study(name, seed, journal)
     finished = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
     done = len(study.get_trials(deepcopy=False, states=finished))
-    if not study.get_trials(deepcopy=False):
+    if not done:
         study.enqueue_trial(usual())
 
     def objective(trial: Any) -> float:
@@ -177,13 +187,15 @@ def search(
         progress(Trial(trial.number, tried, score, perf_counter() - began, judge.engine))
         return score
 
-    interrupted = False
-    try:
-        if budget.trials > done:
-            study.optimize(objective, n_trials=budget.trials - done, timeout=budget.seconds)
-    except KeyboardInterrupt:
-        interrupted = True
+    def stop_if_asked(study: Any, _: Any) -> None:
+        if stopped():
+            study.stop()
+
+    left = budget.left(done)
+    if left != 0:
+        study.optimize(objective, n_trials=left, timeout=budget.seconds, callbacks=[stop_if_asked])
     trials = tuple(_trial(found, judge.engine) for found in study.get_trials(states=finished))
+    interrupted = stopped() and budget.left(len(trials)) != 0
     return Search((Recipe(judge.engine, best_of(trials)),), trials, interrupted)
 
 
@@ -204,7 +216,10 @@ def _study(name: str, seed: int, journal: Path | None) -> Any:
         why = error.strerror or error
         raise Unavailable(f"the journal {journal} cannot be written: {why}") from error
     except (KeyError, TypeError, ValueError) as error:
-        raise InvalidInput(f"{journal} is not the journal of a search: {error!r}") from error
+        raise InvalidInput(
+            f"{journal} is not the journal of a search: name another file, or one that is not "
+            "there yet"
+        ) from error
 
 
 def _require_journal(path: Path) -> None:

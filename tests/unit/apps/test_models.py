@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from command import Run
-from model_folders import folder_of, trained
+from model_folders import folder_of, loadable_model, trained
 
 from premortem.registry import Registry, open_registry
 
@@ -19,7 +20,7 @@ def registry(tmp_path: Path) -> Registry:
 @pytest.fixture
 def two(registry: Registry, tmp_path: Path) -> None:
     """A champion, and a better version nobody uses yet."""
-    model = folder_of(tmp_path / "model", {"model.ubj": "trees"})
+    model = loadable_model(tmp_path / "model")
     registry.add(model, trained(), alias="champion")
     registry.add(model, trained(average_precision=0.6123, ece=0.02) | {"points": ["submit"]})
 
@@ -51,7 +52,7 @@ class TestLooking:
         assert ["points", "submit,", "start"] in lines
         assert ["data", "jobs", "1000"] in lines
         assert ["metrics", "submit", "ece", "0.01"] in lines
-        assert any(line[:2] == ["files", "model.ubj"] for line in lines)
+        assert any(line[:2] == ["files", "model.json"] for line in lines)
         assert premortem("models", "show", "v2", "--json").json["manifest"]["number"] == 2
 
     def test_compare_puts_metrics_side_by_side(self, premortem: Run) -> None:
@@ -125,6 +126,86 @@ class TestChanging:
         refused = premortem("models", "delete", "champion", "--yes")
         assert refused.code == 4
         assert "v1 is the champion" in refused.err
+        assert [version.number for version in registry.versions()] == [1]
+
+
+@pytest.mark.usefixtures("two")
+class TestVersionsThatCannotBeLoaded:
+    @pytest.fixture(params=["other features", "changed since", "no booster"])
+    def broken(
+        self, request: pytest.FixtureRequest, registry: Registry, tmp_path: Path, two: None
+    ) -> str:
+        """A third version; the word that its error has."""
+        model = tmp_path / "model"
+        if request.param == "other features":
+            described = model / "model.json"
+            told = json.loads(described.read_text())
+            told["points"]["submit"]["fingerprint"] = "0"
+            described.write_text(json.dumps(told))
+        if request.param == "no booster":
+            (model / "submit" / "xgboost.ubj").write_text("{these are no trees}")
+        added = registry.add(model, trained())
+        if request.param == "changed since":
+            (registry.fetch(added) / "model.json").write_text("{}")
+        return {"no booster": "not a model that XGBoost can read"}.get(
+            request.param, str(request.param)
+        )
+
+    def test_are_not_promoted(self, premortem: Run, registry: Registry, broken: str) -> None:
+        for alias in ("champion", "challenger"):
+            done = premortem("models", "promote", "3", "--as", alias)
+            assert done.code == 4
+            assert "v3 cannot be loaded" in done.err
+            assert broken in done.err
+            assert "Traceback" not in done.err
+            assert "Stack" not in done.err
+        assert registry.aliases() == {"champion": 1}
+        assert len(registry.history()) == 1
+
+    def test_are_not_gone_back_to(self, premortem: Run, registry: Registry, broken: str) -> None:
+        registry.set_alias("champion", registry.resolve("3"))
+        registry.set_alias("champion", registry.resolve("2"))
+        done = premortem("models", "rollback")
+        assert done.code == 4
+        assert "v3 cannot be loaded" in done.err
+        assert broken in done.err
+        assert registry.aliases() == {"champion": 2}
+        assert len(registry.history()) == 3
+
+
+@pytest.mark.usefixtures("two")
+class TestDamagedManifests:
+    @pytest.fixture(params=[None, "{", '{"created": "\\u001b[2J", "files": {}}'])
+    def damaged(self, request: pytest.FixtureRequest, registry: Registry, two: None) -> None:
+        """The manifest of v2 is missing, or is none."""
+        path = registry.fetch(registry.resolve("2")).parent / "manifest.json"
+        path.unlink()
+        if request.param:
+            path.write_text(request.param)
+
+    @pytest.mark.usefixtures("damaged")
+    def test_the_others_are_listed_and_what_is_wrong_is_told(self, premortem: Run) -> None:
+        done = premortem("models", "list")
+        assert done.code == 0
+        _, newest, oldest, *why = done.out.splitlines()
+        assert words(newest) == ["v2"]
+        assert words(oldest)[:2] == ["v1", "champion"]
+        told = " ".join(why)
+        assert told.startswith("v2 cannot be read: ")
+        assert "manifest.json" in told
+        assert "\x1b" not in told
+        newest, oldest = premortem("models", "list", "--json").json
+        assert (newest["version"], newest["created"], newest["manifest"]) == (2, None, {})
+        assert "manifest.json" in newest["damage"]
+        assert oldest["damage"] is None
+
+    @pytest.mark.usefixtures("damaged")
+    def test_it_cannot_be_used_but_deleted(self, premortem: Run, registry: Registry) -> None:
+        for command in (["show", "2"], ["compare", "1", "2"], ["promote", "2"]):
+            done = premortem("models", *command)
+            assert done.code == 1
+            assert "premortem models delete v2" in done.err
+        assert premortem("models", "delete", "v2", "--yes").out == "v2 is deleted.\n"
         assert [version.number for version in registry.versions()] == [1]
 
 

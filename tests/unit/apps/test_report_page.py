@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from html.parser import HTMLParser
 from typing import Any
 
@@ -14,8 +15,9 @@ import pytest
 from trainings import judged_otherwise, small_training
 
 from premortem.apps.drawing import Axes, heat_map
-from premortem.apps.markup import Safe, percent, table
+from premortem.apps.markup import Safe, percent, period, table
 from premortem.apps.report_page import report_page
+from premortem.apps.report_profiles import profiles_section
 from premortem.features.points import SUBMIT
 from premortem.training.correlation import correlation_map
 from premortem.training.profiles import describe, fit_profiles
@@ -53,6 +55,25 @@ def extras(training: Training) -> dict[str, Any]:
         "profiles": {**fit.as_dict(), "described": [one.as_dict() for one in described]},
         "correlation": correlation.as_dict(),
     }
+
+
+def parts(**jobs: int) -> list[dict[str, Any]]:
+    whole = sum(jobs.values())
+    return [{"name": name, "jobs": n, "share": n / whole} for name, n in jobs.items()]
+
+
+def quartiles(low: float, median: float, high: float) -> dict[str, float]:
+    return {"low": low, "median": median, "high": high}
+
+
+PROFILE = {
+    "number": 0, "sentence": "Jobs in `a<b`: all jobs.", "jobs": 4, "share": 1.0,
+    "failure_share": 0.25, "users": 2, "core_hours": 10.0, "core_hours_lost": 1.0, "kind": "memory",
+    "resources": {"cpus": quartiles(4, 8, 16), "memory_mb": quartiles(2048, 2048, 2048)},
+    "run_s": quartiles(60, 300, 3600), "wait_s": None,
+    "durations": parts(short=1, long=3), "activity": [],
+    "outcomes": parts(completed=3, failed=1), "causes": parts(application=1),
+}  # fmt: skip
 
 
 class Parsed(HTMLParser):
@@ -125,8 +146,8 @@ class TestPage:
         drawings = page.tags.count("svg") - page.values("aria-hidden").count("true")
         assert drawings == len(page.values("aria-label")) == page.values("role").count("img")
         assert page.tags.count("figure") == page.tags.count("figcaption")
-        # Two curves, histogram, calibration, time, search; twice, and the map of correlations.
-        assert drawings == 13
+        # Two curves, histogram, calibration, time, search; twice. BIC, K-Means, correlations.
+        assert drawings == 15
 
     def test_numbers_are_those_of_the_report(self, report: Any, page: Parsed) -> None:
         for point in report["points"].values():
@@ -153,6 +174,86 @@ class TestPage:
     def test_without_profiles_and_correlations(self, training: Training) -> None:
         found = parsed(report_page(report_of(training)))
         assert not {"profiles", "correlation"} & set(found.values("id"))
+
+
+def test_near_copies_are_counted(report: dict[str, Any]) -> None:
+    told = {**report["correlation"], "near_copies": {"rate_1d": "rate", "rate_14d": "rate"}}
+    found = parsed(report_page({**report, "correlation": told})).text
+    assert "say nearly the same as one shown: 2, such as rate_1d beside rate." in found
+    told = {**told, "near_copies": {}}
+    assert "nearly the same" not in parsed(report_page({**report, "correlation": told})).text
+
+
+class TestWhichModel:
+    def test_a_page_that_is_kept_tells_when_by_what_and_from_what(
+        self, training: Training, report: dict[str, Any], page: Parsed
+    ) -> None:
+        assert "Trained by premortem " in page.text
+        assert "Its version is the one this file is kept with." in page.text
+        made = datetime(2026, 3, 1, 12, 30, tzinfo=timezone(timedelta(hours=2)))
+        told = report_of(training, made=made)
+        assert "Trained on 2026-03-01 10:30 UTC by premortem " in parsed(report_page(told)).text
+
+    def test_a_copy_made_later_tells_the_version(self, report: dict[str, Any]) -> None:
+        found = parsed(report_page(report, "v3, registered 2026-03-01 10:31:00 UTC")).text
+        assert "v3, registered 2026-03-01 10:31:00 UTC. Trained" in found
+        assert "kept with" not in found
+
+    def test_hours_are_told_of_a_few_days(self, report: dict[str, Any]) -> None:
+        short = {"from": "2026-11-16 05:57", "until": "2026-11-16 06:54"}
+        found = {**report, "data": {**report["data"], **short}}
+        assert "2026-11-16 05:57 to 06:54" in parsed(report_page(found)).text
+        assert period("2026-11-16 05:57", "2026-11-18 06:54").endswith("to 2026-11-18 06:54")
+
+
+class TestProfiles:
+    def test_every_kind_of_thing_has_a_table_with_a_row_for_each_profile(
+        self, report: dict[str, Any], page: Parsed
+    ) -> None:
+        for caption, columns in {
+            "What they ask for": ("type", "CPUs", "nodes", "memory", "time limit"),
+            "How long they run and wait": ("run", "wait", "short", "medium", "long"),
+            "Whose they are": ("users", "frequent", "infrequent", "new"),
+            "How all of them end": ("completed", "failed"),
+            "How those fail that fail": ("time limit", "application"),
+        }.items():
+            shown = page.source.partition(f"<caption>{caption}</caption>")[2]
+            shown = shown.partition("</table>")[0]
+            assert all(f">{name}</th>" in shown for name in columns), caption
+            assert shown.count("<tr>") == 1 + len(report["profiles"]["described"])
+
+    def test_medians_shares_and_kinds_are_those_described(self) -> None:
+        told = {"described": [PROFILE]}
+        found = parsed(profiles_section(told)).source
+        for cell in (
+            "Jobs in <code>a&lt;b</code>: all jobs.", "<td>memory</td>",
+            "<td>8<small>4 to 16</small></td>", "<td>2 GiB</td>",
+            "<td>5 min<small>1 min to 1 h</small></td>", "<td></td>", "<td>25\u00a0%</td>",
+            "<td>75\u00a0%</td>", "<td>0\u00a0%</td>",
+        ):  # fmt: skip
+            assert cell in found, cell
+        assert "GPUs" not in found
+        assert "time limit" not in found
+
+    @pytest.mark.parametrize(
+        ("elbow", "says"),
+        [(2, "has its elbow at 2, though"), (3, "has its elbow there, too"), (None, "")],
+    )
+    def test_the_number_is_drawn_and_its_elbow_told(self, elbow: int | None, says: str) -> None:
+        curve = [
+            {"number": n, "profiles": n, "bic": bic, "inertia": 9e5 / n, "agreement": 0.5}
+            for n, bic in ((1, 300.0), (2, 200.0), (3, 150.0), (4, 160.0))
+        ]
+        told = {
+            "profiles": 3, "chosen": 3, "elbow": elbow, "still_falling": False, "curve": curve
+        }  # fmt: skip
+        found = parsed(profiles_section(told))
+        assert "Of the numbers tried, 3 has the lowest BIC" in found.text
+        assert says in found.text
+        assert "chosen: 3" in found.text
+        assert (f"elbow: {elbow}" in found.text) == (elbow is not None)
+        assert found.tags.count("polyline") == 2
+        assert "still fell" not in found.text
 
 
 class TestHostileNames:
@@ -245,6 +346,8 @@ def _poisoned(value: Any) -> Any:
             name: (
                 dict.fromkeys([EVIL], next(iter(part.values()), EVIL))
                 if name in own and isinstance(part, dict) and "model" not in part
+                else part  # Times are read before they are told.
+                if name in ("from", "until")
                 else _poisoned(part)
             )
             for name, part in value.items()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -13,9 +15,13 @@ from command import Run
 from command import premortem as run_in
 
 import premortem as library
+from premortem.apps.cli.render import share
+from premortem.errors import Unavailable
 from premortem.stores import open_store
 from premortem.testing.synthetic import SyntheticCluster
 from premortem.testing.writers import write_sacct
+from premortem.training.train import Options
+from premortem.training.tuning import Budget
 
 TRAIN = ("train", "--points", "submit,start", "--trials", "1")
 
@@ -60,6 +66,10 @@ class TestTrain:
         assert "report.html" in manifest["files"]
         page = (site / "report.html").read_text()
         assert "<html" in page
+        assert "v1, registered 20" in page
+        kept = (site / "data/premortem/models/v0001/files/report.html").read_text()
+        assert "Trained on 20" in kept
+        assert "registered 20" not in kept
 
     def test_another_like_it_is_compared_with_the_one_in_use(
         self, premortem: Run, site: Path
@@ -68,7 +78,14 @@ class TestTrain:
         assert done.code == 0
         assert "v2, judged by the latest jobs" in done.out
         assert "average precision" in done.out
-        assert premortem("models", "list", "--json").json[0]["version"] == 2
+        (found, _) = premortem("models", "list", "--json").json
+        assert found["version"] == 2
+        # Beside its scores, the threshold they are of; what the model warns from is told apart.
+        told = found["manifest"]["metrics"]["submit"]
+        beside = "  ".join(share(told[name]) for name in ("judged_at", "precision", "recall", "f1"))
+        assert beside in done.out
+        warns_from = share(found["manifest"]["thresholds"]["submit"])
+        assert f"it warns at submit from {warns_from}, at start from" in done.out
 
     def test_every_engine_is_tried_trials_are_kept_and_profiles_looked_at(
         self, premortem: Run, site: Path
@@ -89,6 +106,33 @@ class TestTrain:
         assert (site / "trials.log").read_text().count(begun) == 3
 
     @pytest.mark.parametrize(
+        ("arguments", "budget"),
+        [
+            ((), Budget(20, None)),
+            (("--trials", "5"), Budget(5, None)),
+            (("--budget", "10m"), Budget(None, 600)),
+            (("--budget", "10m", "--trials", "5"), Budget(5, 600)),
+        ],
+    )
+    def test_trials_and_time_are_spent_as_told(
+        self,
+        premortem: Run,
+        site: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        arguments: tuple[str, ...],
+        budget: Budget,
+    ) -> None:
+        spent = []
+
+        def train(*_: Any, options: Options, **__: Any) -> None:
+            spent.append(options.budget)
+            raise Unavailable("it was only asked how long")
+
+        monkeypatch.setattr("premortem.training.train.train", train)
+        assert premortem("train", *arguments).code == 5
+        assert spent == [budget]
+
+    @pytest.mark.parametrize(
         ("arguments", "says"),
         [
             (("--journal", "site.txt"), "is not the journal of a search"),
@@ -97,7 +141,8 @@ class TestTrain:
             (("--points", "posthoc"), "for comparison only"),
             (("--budget", "soon"), "not a length of time"),
             (("--threshold", "best"), "not a rule for a threshold"),
-            (("--since", "2999-01-01"), "the store has no jobs"),
+            (("--since", "2999-01-01"), "they are from 2024-"),
+            (("--family", "swf", "--points", "submit,posthoc"), "for comparison only"),
         ],
     )
     def test_what_cannot_be_done_is_told(
@@ -180,6 +225,65 @@ class TestThreshold:
         assert premortem("models", "rollback").code == 0
         told = premortem("threshold", "--point", "submit", "--json").json
         assert told["model"] == 1
+
+    def test_scores_and_report_are_those_of_the_threshold_beside_them(
+        self, premortem: Run, site: Path
+    ) -> None:
+        told = premortem("threshold", "--set", "0.9", "--json").json["points"]["submit"]
+        (in_use,) = [row for row in told["trade"] if row["in_use"]]
+        assert in_use["threshold"] >= 0.9
+        assert told["judged"]["judged_at"] == 0.9
+        compared = premortem("models", "compare", "1", "champion", "--json").json["metrics"]
+        apart = {tuple(one["metric"]): one["difference"] for one in compared}
+        assert apart["submit", "average_precision"] == 0
+        assert apart["submit", "recall"] < 0
+        one, other = (
+            json.loads((site / "data/premortem/models" / version / "files/report.json").read_text())
+            for version in ("v0001", "v0002")
+        )
+        old, new = (told["points"]["submit"] for told in (one, other))
+        assert apart["submit", "judged_at"] == pytest.approx(0.9 - old["threshold"])
+        assert apart["submit", "warns_from"] == pytest.approx(0.9 - old["final_threshold"])
+        assert (new["threshold"], new["final_threshold"], new["rule"]) == (0.9, 0.9, "0.9")
+        page = (site / "data/premortem/models/v0002/files/report.html").read_text()
+        assert "The model to be used warns from a risk of 0.900 on" in page
+
+    def test_a_model_that_never_warns(self, premortem: Run, site: Path) -> None:
+        done = premortem("threshold", "--set", "recall=0")
+        assert "warns never (recall=0)" in done.out
+        assert "premortem models rollback' undoes it" in done.out
+        told = premortem("threshold", "--json").json["points"]
+        assert all(one["threshold"] > 1 for one in told.values())
+        assert all(one["judged"]["precision"] is None for one in told.values())
+        assert "the model never foretells failure" in premortem("predict", "--all-pending").out
+        found = premortem("predict", "--all-pending", "--json").json["predictions"]
+        assert {one["prediction"] for one in found} == {"completed"}
+        for command in (("models", "show", "champion"), ("models", "compare", "1", "2")):
+            assert "never" in premortem(*command).out
+        page = (site / "data/premortem/models/v0002/files/report.html").read_text()
+        assert "The model to be used never warns, by the rule &#x27;recall=0&#x27;." in page
+
+    def test_a_model_on_trial_stays_so(self, premortem: Run, site: Path) -> None:
+        premortem("threshold", "--set", "0.5")
+        done = premortem("threshold", "--model", "1", "--set", "0.4")
+        assert "Registered as v3, not in use; 'premortem models promote v3' changes" in done.out
+
+    def test_a_model_that_keeps_no_trade(self, premortem: Run, site: Path) -> None:
+        place = site / "data/premortem/models/v0001/files/model.json"
+        model = json.loads(place.read_text())
+        model["points"]["submit"]["trade"] = {}
+        place.write_text(json.dumps(model))
+        manifest = site / "data/premortem/models/v0001/manifest.json"
+        told = json.loads(manifest.read_text())
+        told["files"]["model.json"] = sha256(place.read_bytes()).hexdigest()
+        manifest.write_text(json.dumps(told))
+        assert "is not known: there were too few jobs" in premortem("threshold").out
+        done = premortem("threshold", "--set", "f1")
+        assert done.code == 1
+        assert "at submit, there were too few jobs" in done.err
+        done = premortem("threshold", "--point", "submit", "--set", "0.3", "--json")
+        assert done.json["points"]["submit"]["threshold"] == 0.3
+        assert done.json["points"]["submit"]["trade"] == []
 
     def test_a_rule_that_is_none(self, premortem: Run, site: Path) -> None:
         done = premortem("threshold", "--set", "best")

@@ -108,10 +108,10 @@ class TestJobs:
     @pytest.mark.parametrize(
         ("state", "others", "every", "says"),
         [
-            ("FAILED", "COMPLETED", 80, r"submit: \d failed jobs to learn from, and 20 are needed"),
-            ("COMPLETED", "FAILED", 80, r"submit: \d completed jobs to learn .* 20 are needed"),
-            ("COMPLETED", "", 1, "submit: 0 failed jobs to learn from, and 20 are needed"),
-            ("FAILED", "", 1, "submit: 0 completed jobs to learn from, and 20 are needed"),
+            ("FAILED", "COMPLETED", 80, r"submit: \d failed jobs to learn .* 20 are needed: .*"),
+            ("COMPLETED", "FAILED", 80, r"submit: \d completed jobs to .* 20 are needed: .*"),
+            ("COMPLETED", "", 1, "submit: 0 failed jobs to learn .* 20 are needed: .*"),
+            ("FAILED", "", 1, "submit: 0 completed jobs to learn .* 20 are needed: .*"),
         ],
     )
     def test_too_few_of_an_outcome(
@@ -135,7 +135,10 @@ class TestJobs:
         stored(tmp_path, jobs.head(100))
         line = told(premortem(*TRAIN), 1)
         assert re.fullmatch(
-            r"nothing can be trained: submit: \d\d jobs to learn from, and 200 are needed", line
+            r"nothing can be trained: submit: (\d\d) jobs to learn from, and 250 are needed: of "
+            r"100 jobs, \d+ completed or failed, and \1 of these had ended before the latest 15 %, "
+            r"which judge, were submitted",
+            line,
         )
         assert registered(models) == []
 
@@ -144,11 +147,22 @@ class TestJobs:
     ) -> None:
         done = premortem("train", "--points", "submit,running@12h", "--trials", "0", "--json")
         assert done.code == 0, done.err
-        (note,) = done.err.splitlines()
-        assert re.fullmatch(r"note: running@43200 is left out: .* 200 are needed", note)
+        note, empty = done.err.splitlines()
+        assert re.match(r"note: running@43200 is left out: .* 250 are needed: of 700 jobs", note)
+        assert empty.endswith("the features of usage (no samples of running jobs)")
         assert done.json["manifest"]["points"] == ["submit"]
         assert list(done.json["manifest"]["left_out"]) == ["running@43200"]
         assert registered(models) == [1]
+
+    def test_too_few_jobs_to_choose_among_are_told_of(self, premortem: Run, site: Path) -> None:
+        done = premortem(*TRAIN, "--imbalance", "active")
+        assert done.code == 0
+        assert re.search(
+            r"note: submit: \d\d\d jobs are too few to choose among: all were learned from, as "
+            "without --imbalance active",
+            done.err,
+        )
+        assert "too few to choose" not in premortem(*TRAIN).err
 
     def test_nothing_has_ended(
         self, premortem: Run, tmp_path: Path, models: Path, jobs: pl.DataFrame
@@ -173,7 +187,7 @@ class TestJobs:
         done = premortem("train", "--trials", "0", "--json")
         assert done.code == 0, done.err
         notes = [line.split(":")[1] for line in done.err.splitlines()]
-        assert notes == [" start is left out", " running@120 is left out"]
+        assert notes[:2] == [" start is left out", " running@120 is left out"]
         assert done.json["manifest"]["points"] == ["submit"]
         assert registered(models) == [1]
 
@@ -204,6 +218,53 @@ class TestJobs:
         assert "is not a premortem store" in told(premortem(*TRAIN), 1)
         assert (tmp_path / "jobs.db").read_text() == "Dear all,\n"
         assert registered(models) == []
+
+
+@pytest.mark.usefixtures("site")
+class TestOptions:
+    """What is wrong with the options is told before anything is searched for."""
+
+    def test_a_place_to_search_on_that_is_none(self, premortem: Run) -> None:
+        done = premortem(*TRAIN, "--on", "foo")
+        assert done.code == 2
+        assert "ray://host:10001" in done.err
+
+    def test_a_rule_that_is_none(self, premortem: Run, tmp_path: Path, models: Path) -> None:
+        line = told(premortem(*TRAIN, "--threshold", "banana", "--journal", "trials.log"), 1)
+        assert line.startswith("'banana' is not a rule for a threshold")
+        assert not (tmp_path / "trials.log").exists()
+        assert registered(models) == []
+
+    def test_features_that_the_store_cannot_fill(
+        self, premortem: Run, tmp_path: Path, models: Path, jobs: pl.DataFrame
+    ) -> None:
+        (tmp_path / "jobs.db").unlink()
+        kept = ["cluster", "job_id", "submit_time", "start_time", "end_time", "state", "user"]
+        stored(tmp_path, jobs.select(kept))
+        assert "cannot fill the features of restricted: load records with some of" in told(
+            premortem(*TRAIN, "--family", "restricted"), 1
+        )
+        done = premortem(*TRAIN, "--json")
+        assert done.json["manifest"]["family"] == "swf"
+        assert done.json["manifest"]["notes"][1].startswith("nothing is told by the features of")
+        assert done.json["warnings"] == done.json["manifest"]["warnings"]
+        assert registered(models) == [1]
+
+    def test_a_rule_out_of_reach_gives_way_to_the_nearest(
+        self, premortem: Run, tmp_path: Path, jobs: pl.DataFrame
+    ) -> None:
+        (tmp_path / "jobs.db").unlink()
+        stored(tmp_path, ended(jobs, "FAILED", "COMPLETED", every=5))
+        done = premortem(*TRAIN, "--threshold", "precision=0.9999", "--json")
+        note = done.json["manifest"]["notes"][-1]
+        found = re.fullmatch(
+            r"submit: no threshold has a precision of 0.9999; the best is 0.\d+: (.*) was taken",
+            note,
+        )
+        assert found, note
+        shown = premortem("threshold", "--json").json["points"]["submit"]
+        assert shown["rule"] == found[1]
+        assert shown["threshold"] == done.json["manifest"]["thresholds"]["submit"]
 
 
 @pytest.mark.usefixtures("site")
@@ -261,12 +322,18 @@ class TestRegistry:
         assert line.endswith("check the address, or try again later")
         assert registered(models) == []
 
-    @pytest.mark.parametrize("url", ["mlflow+http://127.0.0.1:1/name", "file"])
+    @pytest.mark.parametrize("url", ["mlflow+http://127.0.0.1:1/name", "file", "disk/models"])
     @pytest.mark.filterwarnings("ignore")
     def test_a_registry_of_no_use_is_told_before_the_training(
-        self, premortem: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
+        self,
+        premortem: Run,
+        tmp_path: Path,
+        small_disk: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        url: str,
     ) -> None:
         (tmp_path / "file").write_text("mine")
+        subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
         begun = []
 
         def train(*_: Any, **__: Any) -> None:
@@ -304,11 +371,14 @@ class TestRegistry:
 
 
 @pytest.mark.usefixtures("site")
-def test_a_page_that_cannot_be_written_hides_no_model(premortem: Run, models: Path) -> None:
+def test_a_page_that_cannot_be_written_is_told_before_the_training(
+    premortem: Run, models: Path
+) -> None:
     done = premortem(*TRAIN, "--html", "no/such/folder.html")
     assert done.code == 5
     assert done.err.startswith("premortem: no/such/folder.html cannot be written")
-    assert ("v1" in done.out) == (registered(models) == [1])
+    assert done.out == ""
+    assert registered(models) == []
 
 
 @pytest.fixture(scope="module")
@@ -321,7 +391,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def both(loaded: Path, shared: Path) -> list[Finished]:
-    """Two trainings, both of which came to the registry before either could write to it."""
+    """Two trainings, both of which came to register before either could."""
     command = [*PREMORTEM, *TRAIN, "--registry", str(shared), "--json"]
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     lock = shared / "lock"
@@ -331,12 +401,21 @@ def both(loaded: Path, shared: Path) -> list[Finished]:
             subprocess.Popen(command, cwd=loaded, env=environment(loaded), **pipes)
             for _ in range(2)
         ]
-        try:
-            deadline = time.monotonic() + 60
-            while not all(has_open(process.pid, lock) for process in processes):
-                assert not any(process.poll() for process in processes)
+
+        def wait_until(at_the_lock: bool) -> None:
+            deadline = time.monotonic() + 120
+            while any(has_open(process.pid, lock) != at_the_lock for process in processes):
+                assert all(process.poll() is None for process in processes)
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
+
+        try:
+            # Before the training each sees whether it could register, and then again to do so.
+            wait_until(True)
+            fcntl.flock(held, fcntl.LOCK_UN)
+            wait_until(False)
+            fcntl.flock(held, fcntl.LOCK_EX)
+            wait_until(True)
         except AssertionError:
             for process in processes:
                 process.kill()
@@ -349,7 +428,7 @@ class TestTwoAtOnce:
     def test_both_are_registered_and_one_is_in_use(
         self, both: list[Finished], shared: Path
     ) -> None:
-        assert [(done.code, done.err) for done in both] == [(0, "")] * 2
+        assert [done.code for done in both] == [0, 0]
         assert sorted(done.json["version"] for done in both) == [1, 2]
         assert registered(shared) == [1, 2]
         registry = FolderRegistry(shared)

@@ -37,6 +37,16 @@ def test_times_may_have_a_unit(text, seconds):
     assert parse_point(text).after_start_s == seconds
 
 
+@pytest.mark.parametrize(
+    ("seconds", "spelled"),
+    [(10, "10s"), (90, "90s"), (120, "2min"), (5400, "90min"), (7200, "2h"), (86_400, "24h")],
+)
+def test_people_are_shown_what_they_would_write(seconds, spelled):
+    assert running(seconds).spelled == f"running@{spelled}"
+    assert parse_point(running(seconds).spelled) == running(seconds)
+    assert [point.spelled for point in (SUBMIT, START, POSTHOC)] == ["submit", "start", "posthoc"]
+
+
 def test_two_spellings_of_a_moment_are_one_point():
     assert parse_point("running@1h") == parse_point("running@60min") == running(3600.0)
     assert len({parse_point("running@1h"), running(3600)}) == 1

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from premortem.models.following import USER_SHARE, followed
+from premortem.models.following import MOST_OF_A_USER, followed
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -41,7 +41,7 @@ def told(risk: Array, outcomes: Array, users: Array = MOMENTS % 50) -> Array:
 def test_a_cluster_that_fails_more_than_expected_raises_the_risk() -> None:
     risk = risks(0.05, 0.3)
     outcomes = drawn(2 * risk)
-    assert told(risk, outcomes)[LATE].mean() == pytest.approx(outcomes[LATE].mean(), abs=0.03)
+    assert told(risk, outcomes)[LATE].mean() == pytest.approx(outcomes[LATE].mean(), abs=0.04)
     assert risk[LATE].mean() < outcomes[LATE].mean() - 0.1
 
 
@@ -57,7 +57,7 @@ def test_one_users_burst_says_less_of_the_cluster_than_everyones() -> None:
     many = told(risk, failed, np.arange(COUNT))[burst]
     nobody = told(risk, failed, np.full(COUNT, -1))[burst]
     assert risk[0] < one < many == nobody
-    few = int(USER_SHARE) // 2
+    few = int(MOST_OF_A_USER) // 4
     assert told(risk, failed, np.zeros(COUNT))[few] == pytest.approx(
         told(risk, failed, np.arange(COUNT))[few], rel=0.2
     )

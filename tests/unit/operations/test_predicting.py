@@ -88,12 +88,19 @@ class TestTasks:
         self, store: Store, model: Model, jobs: list[dict[str, Any]], accounts: Reply
     ) -> None:
         with cluster(jobs, accounts) as asked:
-            [found] = predict_live(store, model, asked, ["7_4"])
+            [found] = predict_live(store, model, asked, ["7_4"]).predictions
         assert (found.job_id, found.user) == (7, "ada")
+        assert (found.array_job_id, found.array_task_id) == (7, 4)
+
+    def test_each_is_told_of_in_the_order_asked(self, store: Store, model: Model) -> None:
+        with cluster([RUNNING, WAITING]) as asked:
+            found = predict_live(store, model, asked, ["7_5", "7_3", "7_4"], point=SUBMIT)
+        assert [one.array_task_id for one in found.predictions] == [5, 3, 4]
+        assert [one.job_id for one in found.predictions] == [7, 8, 7]
 
     def test_one_that_has_a_record_of_its_own(self, store: Store, model: Model) -> None:
         with cluster([RUNNING, WAITING]) as asked:
-            [found] = predict_live(store, model, asked, ["7_3"], point=SUBMIT)
+            [found] = predict_live(store, model, asked, ["7_3"], point=SUBMIT).predictions
         assert found.job_id == 8
 
     def test_one_that_is_over_while_others_wait(self, store: Store, model: Model) -> None:
@@ -104,7 +111,7 @@ class TestTasks:
             predict_live(store, model, asked, ["7_4"])
         # The same number years ago.
         with cluster([WAITING], document(jobs=[accounted(9, 7, 4, 10**9)])) as asked:
-            assert predict_live(store, model, asked, ["7_4"])[0].job_id == 7
+            assert predict_live(store, model, asked, ["7_4"]).predictions[0].job_id == 7
 
     def test_one_that_is_not_there(self, store: Store, model: Model) -> None:
         with (
@@ -126,5 +133,5 @@ class TestTasks:
 
 def test_without_slurmdbd_there_is_no_script_but_a_prediction(store: Store, model: Model) -> None:
     with cluster([controlled(7)], DOWN) as asked:
-        [found] = predict_live(store, model, asked, ["7"])
+        [found] = predict_live(store, model, asked, ["7"]).predictions
     assert found.job_id == 7

@@ -134,6 +134,35 @@ class TestChoice:
         assert list(reason.numbers) == ["user_streak", "user_failure_rate"]
         json.dumps(reason.as_dict(), allow_nan=False)
 
+    def test_what_several_topics_say_is_said_once_with_the_effect_of_all(self) -> None:
+        row = row_of(user_ended=0)
+        effects = {"user_ended": 0.5, "user_failure_rate": 0.3, "req_gpus": 0.2, "depends": 0.1}
+        found = why(row, effects, most=2)
+        assert [r.text for r in found] == [
+            "this is the first of your jobs seen here",
+            "whether it asks for GPUs is not known",
+        ]
+        assert found[0].effect == pytest.approx(0.8)
+        assert found[0].topic == "user.activity"
+
+    @pytest.mark.parametrize(
+        ("values", "text", "usual"),
+        [
+            ({"req_cpus": 4, "req_nodes": 1, "user_cpus_unusual": np.log(5 / 2)},
+             "it asks for 4 CPUs on 1 node", "; your jobs usually ask for 1 CPU"),
+            ({"time_limit_s": 60, "user_limit_unusual": np.log(61 / 3601)},
+             "its time limit is 1 min", "; your jobs usually ask for 1 h"),
+        ],
+    )  # fmt: skip
+    def test_a_request_stands_beside_the_usual_one_unless_that_is_private(
+        self, values: dict[str, float], text: str, usual: str
+    ) -> None:
+        effects = {next(iter(values)): 0.5}
+        (reason,) = why(row_of(**values), effects | {"user_streak": 0.0})
+        assert reason.text == text + usual
+        (reason,) = why(row_of(**values), effects)
+        assert reason.text == text
+
     def test_columns_and_contributions_must_be_as_many(self) -> None:
         with pytest.raises(InvalidInput, match="1 columns"):
             reasons(MISSING, ["req_cpus"], np.array([0.1, 0.2]), {})

@@ -131,6 +131,11 @@ def test_a_full_disk_registers_nothing_and_loses_nothing(small_disk: Path, tmp_p
     registry.add(small, {}, alias="champion")
     with pytest.raises(Unavailable, match="no space left"):
         registry.add(big, {}, alias="champion")
+    (small_disk / "filler").write_bytes(b"x" * 1_900_000)
+    with pytest.raises(Unavailable, match="no space left"):
+        registry.require_writable()
+    (small_disk / "filler").unlink()
+    registry.require_writable()
     assert [version.number for version in registry.versions()] == [1]
     assert sorted(p.name for p in (small_disk / "models").iterdir()) == [
         "aliases.json",
@@ -171,6 +176,8 @@ def test_a_read_only_registry_is_read_but_not_written(small_disk: Path, tmp_path
         registry.add(model, {})
     with pytest.raises(Unavailable, match="Read-only"):
         registry.set_alias("challenger", version)
+    with pytest.raises(Unavailable, match="Read-only"):
+        registry.require_writable()
     assert contents(registry.fetch(registry.resolve("champion"))) == contents(model)
 
 
@@ -237,10 +244,40 @@ def test_a_damaged_manifest_is_told_and_the_others_work(
         path.write_text(garbage)
     with pytest.raises(InvalidInput, match=says):
         registry.resolve("v1")
-    with pytest.raises(InvalidInput, match="restore it from a backup, or remove"):
-        registry.versions()
     assert registry.resolve("champion") == good
+    found, damaged = registry.versions()
+    assert found == good
+    assert (damaged.number, damaged.created, damaged.manifest) == (1, None, {})
+    assert "restore it from a backup, or remove" in str(damaged.damage)
+    with pytest.raises(InvalidInput, match=says):
+        registry.fetch(damaged)
     assert registry.add(model, {}).number == 3
+    registry.delete(registry.resolve("v1", damaged=True))
+    assert [version.number for version in registry.versions()] == [3, 2]
+
+
+def test_a_manifest_that_may_not_be_read_does_not_hide_the_others(
+    registry: Registry, root: Path, model: Path
+) -> None:
+    registry.add(model, {})
+    good = registry.add(model, {})
+    path = root / "v0001" / "manifest.json"
+    path.unlink()
+    path.mkdir()
+    found, damaged = registry.versions()
+    assert found == good
+    assert "manifest.json" in str(damaged.damage)
+
+
+def test_a_champion_whose_manifest_is_damaged_is_not_gone_back_to(
+    registry: Registry, root: Path, model: Path
+) -> None:
+    registry.add(model, {}, alias="champion")
+    registry.add(model, {}, alias="champion")
+    (root / "v0001" / "manifest.json").write_text("{")
+    with pytest.raises(InvalidInput, match="not a manifest"):
+        registry.rollback()
+    assert registry.aliases() == {"champion": 2}
 
 
 def test_an_alias_of_a_version_removed_by_hand_is_told(

@@ -54,6 +54,22 @@ def test_the_strongest_come_first_whatever_their_sign() -> None:
     assert found.map[0][1] == found.map[1][0]
 
 
+def test_of_near_copies_the_strongest_is_enough_and_the_others_are_told() -> None:
+    values, outcomes = sample()
+    copies = [values[:, 1] * 3, -values[:, 1] + 1e-3 * values[:, 0]]
+    found = correlation_map(
+        np.column_stack([values, *copies]), [*NAMES, "same_again", "upside_down"], outcomes,
+        strongest=2,
+    )  # fmt: skip
+    assert len(found.strongest) == 2
+    assert found.strongest[1] == "falls"
+    first = found.strongest[0]
+    alike = {"rises", "same_again", "upside_down"}
+    assert found.near_copies == dict.fromkeys(alike - {first}, first)
+    assert alike <= {one.feature for one in found.with_failure}
+    assert abs(found.map[0][1] or 1) < 0.95
+
+
 def test_what_tells_nothing_is_left_out_and_so_are_codes() -> None:
     values, outcomes = sample()
     found = correlation_map(values, NAMES, outcomes)

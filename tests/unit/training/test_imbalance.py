@@ -9,7 +9,7 @@ from premortem.errors import InvalidInput
 from premortem.models.boosted import BoostedTrees
 from premortem.models.parameters import TreeParameters
 from premortem.training import metrics
-from premortem.training.active import density, informative
+from premortem.training.active import chooses_among, density, informative
 from premortem.training.imbalance import Balanced, Imbalance, weights_of
 
 QUICK = TreeParameters(rounds=30, learning_rate=0.2, depth=3, leaf_weight=1.0)
@@ -98,6 +98,8 @@ class TestActive:
     def test_few_rows_are_all_learned_from(self) -> None:
         values, outcomes = rare(900)
         assert informative(values, outcomes, make).tolist() == list(range(900))
+        assert not chooses_among(1250)
+        assert chooses_among(1252)
 
     def test_a_crowd_is_denser_than_a_stranger(self) -> None:
         values, _ = rare(2000)

@@ -36,7 +36,7 @@ def test_a_draw_is_users_as_a_whole_weighed_by_how_often_they_come() -> None:
     users, outcomes, risk = cluster(20)
     risk = np.round(risk, 2)
     draws = Draws(users, np.arange(len(users)), draws=5)
-    found = draws.measures(outcomes, risk, {"at_half": 0.5})
+    found = draws.measures(outcomes, risk) | draws.decided(outcomes, risk >= 0.5)
     # The same draws, told by hand: each job as often as its user.
     rng = np.random.default_rng(0)
     for draw in range(5):
@@ -48,12 +48,12 @@ def test_a_draw_is_users_as_a_whole_weighed_by_how_often_they_come() -> None:
         assert found["auc"][draw] == pytest.approx(reference.roc_auc_score(y, r))
         decided = metrics.decided(y, r >= 0.5)
         for name in ("precision", "recall", "f1", "accuracy"):
-            assert found[f"at_half.{name}"][draw] == pytest.approx(getattr(decided, name))
+            assert found[name][draw] == pytest.approx(getattr(decided, name))
 
 
 def test_many_different_risks_are_told_apart_well_enough() -> None:
     users, outcomes, risk = cluster(40, jobs=100)
-    drawn = Draws(users, np.arange(len(users))).measures(outcomes, risk, {})
+    drawn = Draws(users, np.arange(len(users))).measures(outcomes, risk)
     for name in ("average_precision", "auc"):
         assert np.median(drawn[name]) == pytest.approx(MEASURES[name](outcomes, risk), abs=0.02)
 
@@ -63,7 +63,7 @@ def test_an_interval_holds_the_estimate_and_shrinks_with_more_users(name: str) -
     widths = []
     for count in (12, 50, 400):
         users, outcomes, risk = cluster(count)
-        drawn = Draws(users, np.arange(len(users))).measures(outcomes, risk, {})[name]
+        drawn = Draws(users, np.arange(len(users))).measures(outcomes, risk)[name]
         estimate = MEASURES[name](outcomes, risk)
         low, high = around(estimate, drawn)
         assert 0 <= low <= estimate <= high <= 1
@@ -76,7 +76,7 @@ def test_alike_jobs_of_a_user_prove_less_than_as_many_users() -> None:
     estimate = metrics.auc(outcomes, risk)
     widths = []
     for owners in (users, np.arange(len(users))):
-        drawn = Draws(owners, np.arange(len(users))).measures(outcomes, risk, {})["auc"]
+        drawn = Draws(owners, np.arange(len(users))).measures(outcomes, risk)["auc"]
         low, high = around(estimate, drawn)
         widths.append(high - low)
     assert widths[0] > 1.3 * widths[1]
@@ -85,7 +85,7 @@ def test_alike_jobs_of_a_user_prove_less_than_as_many_users() -> None:
 def test_the_seed_decides() -> None:
     users, outcomes, risk = cluster(20)
     runs = [
-        Draws(users, np.arange(len(users)), seed=seed).measures(outcomes, risk, {})["auc"]
+        Draws(users, np.arange(len(users)), seed=seed).measures(outcomes, risk)["auc"]
         for seed in (1, 1, 2)
     ]
     assert np.array_equal(runs[0], runs[1])
@@ -96,7 +96,7 @@ def test_few_users_are_not_drawn_but_stretches_of_time() -> None:
     users, outcomes, risk = cluster(FEWEST_USERS - 1)
     draws = Draws(users, np.random.default_rng(0).permutation(len(users)))
     assert draws.by == BY_TIME
-    low, high = around(0.7, draws.measures(outcomes, risk, {})["auc"])
+    low, high = around(0.7, draws.measures(outcomes, risk)["auc"])
     assert high - low > 0.02
     assert Draws(*[np.arange(FEWEST_USERS)] * 2).by == BY_USER
 
@@ -106,7 +106,7 @@ def test_jobs_of_unknown_users_stand_for_themselves() -> None:
     half = np.where(np.arange(len(users)) % 2, users, -1)
     draws = Draws(half, np.arange(len(users)))
     assert draws.by == BY_USER
-    assert np.isfinite(draws.measures(outcomes, risk, {})["auc"]).all()
+    assert np.isfinite(draws.measures(outcomes, risk)["auc"]).all()
     assert Draws(np.full(len(users), -1), np.arange(len(users))).by == BY_TIME
 
 
@@ -114,15 +114,17 @@ def test_jobs_of_unknown_users_stand_for_themselves() -> None:
 def test_jobs_of_one_outcome_have_no_interval(outcome: float) -> None:
     users, _, risk = cluster(20)
     same = np.full(len(users), outcome)
-    drawn = Draws(users, np.arange(len(users))).measures(same, risk, {"at_half": 0.5})
+    draws = Draws(users, np.arange(len(users)))
+    drawn = draws.measures(same, risk) | draws.decided(same, risk >= 0.5)
     assert around(None, drawn["auc"]) is None
     assert np.isnan(drawn["average_precision"]).all()
-    assert around(metrics.decided(same, risk >= 0.5).accuracy, drawn["at_half.accuracy"])
+    assert around(metrics.decided(same, risk >= 0.5).accuracy, drawn["accuracy"])
 
 
 def test_no_jobs_at_all() -> None:
     nothing = np.empty(0)
-    drawn = Draws(nothing.astype(int), nothing).measures(nothing, nothing, {"at_half": 0.5})
+    draws = Draws(nothing.astype(int), nothing)
+    drawn = draws.measures(nothing, nothing) | draws.decided(nothing, nothing >= 0.5)
     assert all(around(None, found) is None for found in drawn.values())
 
 

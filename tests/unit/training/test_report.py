@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from premortem.features.points import SUBMIT
 from premortem.training import metrics, report_figures, report_slices
 from premortem.training.baselines import FirstKnown
 from premortem.training.importance import group_of
-from premortem.training.report import plain, report_of, user_numbers
+from premortem.training.report import judged_again, plain, report_of, user_numbers
 from premortem.training.report_scores import baseline_risks
 from premortem.training.train import Judged, Training
 from premortem.training.tuning import Trial
@@ -154,6 +155,27 @@ class TestSlices:
         assert (found, parts[0][0]) == (unit, first)
         assert sum(member.sum() for _, member in parts) == len(times)
 
+    @pytest.mark.parametrize(
+        ("minutes", "jobs", "unit", "first", "rows"),
+        [
+            (20, 500, "minute", "2024-03-01 00:07", 20),
+            (90, 500, "ten minutes", "2024-03-01 00:00", 10),
+            (9 * 60, 500, "hour", "2024-03-01 00:00", 10),
+            (40 * 60, 500, "quarter of a day", "2024-03-01 00:00", 7),
+            # Too few jobs for five parts with scores.
+            (40 * 60, 45, "quarter of a day", "2024-03-01 00:00", 7),
+            (40 * 60, 30, "day", "2024-03-01", 2),
+            (0, 30, "minute", "2024-03-01 00:07", 1),
+        ],
+    )
+    def test_little_time_has_several_rows_if_there_are_jobs(
+        self, minutes: int, jobs: int, unit: str, first: str, rows: int
+    ) -> None:
+        begin = datetime(2024, 2, 29, 23, 7, tzinfo=UTC)
+        times = [begin + timedelta(minutes=minutes * k / jobs) for k in range(jobs)]
+        found, parts = report_slices.by_time(pl.Series(times), "Europe/Paris")
+        assert (found, parts[0][0], len(parts)) == (unit, first, rows)
+
     def test_activity_is_that_of_the_users(self) -> None:
         ended = np.array([0, 4, 5, 99, 100, np.nan], dtype=np.float32)
         found = {name: int(member.sum()) for name, member in report_slices.by_activity(ended)}
@@ -173,6 +195,25 @@ class TestSlices:
             "application": (2, 1),
             "time_limit": (2, 1),
         }
+
+
+class TestAnotherThreshold:
+    @pytest.mark.parametrize("threshold", [0.0, 0.2, 1.01])
+    def test_a_point_judged_again_is_as_if_it_had_been_judged_so(
+        self, training: Training, report: Any, threshold: float
+    ) -> None:
+        model = replace(training.points["submit"].model, threshold=threshold, rule=f"{threshold}")
+        one = replace(training.points["submit"], model=model)
+        changed = replace(training, points={**training.points, "submit": one})
+        expected = report_of(judged_otherwise(changed, threshold=threshold))["points"]["submit"]
+        kept = json.loads(json.dumps(report["points"]["submit"]))
+        assert judged_again(kept, model, threshold) == expected
+        assert expected != kept
+
+    def test_nothing_kept_of_a_job_names_it_or_its_user(self, submit: Any, judged: Judged) -> None:
+        rows = submit["rows"]
+        assert len(rows["risk"]) == len(judged.risk)
+        assert {type(number) for number in rows["user"]} == {int}
 
 
 class TestFigures:

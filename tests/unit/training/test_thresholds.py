@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from premortem.errors import InvalidInput
 from premortem.training import metrics
-from premortem.training.thresholds import Trade, chosen, trade_of
+from premortem.training.thresholds import NEVER, OutOfReach, Trade, chosen, trade_of
 
 # Ten jobs by rising risk; the failed ones spent 1, 10 and 100 core-hours.
 RISK = np.arange(10) / 10
@@ -75,11 +75,65 @@ def test_what_is_no_rule_is_refused(rule: str) -> None:
 
 def test_what_no_threshold_reaches_is_told() -> None:
     poor = trade_of(1 - FAILED, RISK, SPENT)
-    with pytest.raises(InvalidInput, match=r"no threshold has a precision of 0.95; the best is"):
+    with pytest.raises(OutOfReach, match=r"no threshold has a precision of 0.95; the best is") as e:
         chosen(poor, "precision=0.95")
+    best = max(poor.precision(at) or 0 for at in range(len(poor.thresholds)))
+    nearest = poor.thresholds.index(chosen(poor, e.value.nearest))
+    assert poor.precision(nearest) == pytest.approx(best, abs=0.001)
 
 
 def test_it_can_be_written_down() -> None:
-    assert Trade.from_dict(json.loads(json.dumps(TRADE.as_dict()))) == TRADE
-    with pytest.raises(InvalidInput, match="what thresholds cost"):
-        Trade.from_dict({})
+    assert Trade.from_dict(json.loads(json.dumps(TRADE.as_dict(), allow_nan=False))) == TRADE
+    assert Trade.from_dict({}) is None
+    with pytest.raises(InvalidInput, match=r"cannot be read .*: train it anew"):
+        Trade.from_dict({"thresholds": [0.5]})
+
+
+def test_the_first_step_warns_of_all_and_the_last_of_none() -> None:
+    certain = trade_of(FAILED, np.append(RISK[1:], 1.0), SPENT)
+    for trade in (TRADE, certain):
+        assert (trade.thresholds[0], trade.thresholds[-1]) == (0.0, NEVER)
+        assert trade.caught[0] + trade.false_alarms[0] == trade.jobs
+        assert (trade.caught[-1], trade.false_alarms[-1]) == (0, 0)
+        assert trade.missed_core_hours[-1] == 111
+        assert trade.precision(len(trade.thresholds) - 1) is None
+
+
+@settings(deadline=None)
+@given(st.integers(0, 2**32), st.integers(2, 150), st.floats(0, 50))
+def test_no_threshold_is_cheaper_than_the_one_chosen_by_cost(
+    seed: int, count: int, false_alarm: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    risk, failed = rng.random(count), rng.random(count) < 0.4
+    spent = rng.exponential(2.0, count)
+
+    def cost(threshold: float) -> float:
+        missed, alarms = failed & (risk < threshold), ~failed & (risk >= threshold)
+        return float(spent[missed].sum() + false_alarm * alarms.sum())
+
+    found = chosen(trade_of(failed * 1.0, risk, spent), "cost", false_alarm=false_alarm)
+    cheapest = min(cost(value) for value in (*risk, 0.0, NEVER))
+    assert cost(found) == pytest.approx(cheapest)
+
+
+def test_where_failures_cost_little_it_is_cheapest_never_to_warn() -> None:
+    trade = trade_of(np.array([0.0, 1, 0, 1, 0]), np.arange(5) / 5, np.full(5, 0.1))
+    assert chosen(trade, "cost", false_alarm=5.0) == NEVER
+
+
+@pytest.mark.parametrize(
+    ("threshold", "place"), [(0.0, 0), (0.25, at(0.3)), (0.3, at(0.3)), (0.95, -1), (NEVER, -1)]
+)
+def test_a_threshold_between_two_steps_warns_as_the_higher_one(
+    threshold: float, place: int
+) -> None:
+    assert TRADE.place(threshold) == place % len(TRADE.thresholds)
+
+
+def test_without_a_trade_a_number_is_all_that_can_be_set() -> None:
+    assert chosen(None, "0.3") == 0.3
+    with pytest.raises(InvalidInput, match=r"'f1' goes by that: give a risk such as 0.5"):
+        chosen(None, "f1")
+    with pytest.raises(InvalidInput, match="not a rule"):
+        chosen(None, "best")

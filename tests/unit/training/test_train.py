@@ -71,7 +71,7 @@ def test_what_is_saved_says_the_same_when_loaded(training: Training, tmp_path: P
     assert loaded.labels == training.model.labels
     assert loaded.at(SUBMIT).trade == training.model.at(SUBMIT).trade
     assert not [file for file in tmp_path.rglob("*") if file.suffix in (".pkl", ".joblib")]
-    with pytest.raises(NotFound, match=r"does not predict at running@60; it does at submit, start"):
+    with pytest.raises(NotFound, match=r"does not predict at running@1min; it does at submit, start"):
         loaded.at(running(60))
 
 
@@ -112,11 +112,21 @@ def test_a_point_without_enough_jobs_is_left_out_with_the_number_needed(jobs: pl
     found = train(unstarted, points=[SUBMIT, START], options=QUICK)
     assert list(found.points) == ["submit"]
     assert "is known to have started" in found.left_out["start"]
-    with pytest.raises(InvalidInput, match=r"submit: \d+ jobs to learn from, and 200 are needed"):
+    with pytest.raises(InvalidInput, match=r"submit: \d+ jobs to learn from, and 250 are needed"):
         train(jobs.head(100), points=[SUBMIT], options=QUICK)
     fine = jobs.filter(pl.col("state") == "COMPLETED")
     with pytest.raises(InvalidInput, match="0 failed jobs to learn from, and 20 are needed"):
         train(fine, points=[SUBMIT], options=QUICK)
+
+
+def test_a_threshold_needs_later_jobs_of_both_outcomes(jobs: pl.DataFrame) -> None:
+    place = pl.int_range(pl.len())
+    # After half of the time everything completes.
+    early = jobs.with_columns(
+        state=pl.when(place > jobs.height // 2).then(pl.lit("COMPLETED")).otherwise("state")
+    )
+    with pytest.raises(InvalidInput, match=r"no later part of the .* has 50 of both outcomes"):
+        train(early, points=[SUBMIT], options=QUICK)
 
 
 def test_nothing_is_trained_to_leak(jobs: pl.DataFrame) -> None:
@@ -176,3 +186,44 @@ def test_several_engines_speak_as_one(jobs: pl.DataFrame, tmp_path: Path) -> Non
     assert loaded.risk(rows) == pytest.approx(1 / (1 + np.exp(-margins)))
     assert loaded.flat.contributions(shown).sum(axis=1) == pytest.approx(margins)
     assert loaded.flat.importance().sum() == pytest.approx(1)
+
+
+class TestStopped:
+    """A training that is stopped keeps what is finished, and finishes what is being searched."""
+
+    @pytest.fixture
+    def few(self, jobs: pl.DataFrame) -> pl.DataFrame:
+        return jobs.head(600)
+
+    @pytest.mark.parametrize(
+        ("phase", "trained", "searched", "interrupted"),
+        [
+            ("submit: search", ["submit"], 1, True),
+            ("submit: final training", ["submit"], 2, True),
+            ("start: features", ["submit"], 2, True),
+            ("start: search", ["submit", "start"], 1, True),
+            ("start: final training", ["submit", "start"], 2, False),
+        ],
+    )
+    def test_in_every_phase(
+        self, few: pl.DataFrame, phase: str, trained: list[str], searched: int, interrupted: bool
+    ) -> None:
+        reached: list[str] = []
+        found = train(
+            few, points=[SUBMIT, START], options=Options(budget=Budget(2)),
+            progress=reached.append, stopped=lambda: phase in reached,
+        )  # fmt: skip
+        assert list(found.points) == trained
+        assert len(found.points[trained[-1]].search.trials) == searched
+        assert found.points[trained[-1]].search.interrupted == (searched < 2)
+        assert found.interrupted == interrupted
+        missing = [name for name in ("submit", "start") if name not in trained]
+        assert list(found.left_out) == missing
+        assert all("interrupted before its search" in why for why in found.left_out.values())
+
+    def test_before_anything_is_found(self, few: pl.DataFrame) -> None:
+        for phase in ("", "submit: features"):
+            reached = [""]
+            with pytest.raises(KeyboardInterrupt):
+                train(few, progress=reached.append, stopped=lambda: phase in reached)  # noqa: B023
+            assert reached == (["", phase] if phase else [""])

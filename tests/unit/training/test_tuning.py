@@ -13,8 +13,9 @@ from premortem.errors import InvalidInput, Unavailable
 from premortem.models.parameters import Recipe, TreeParameters
 from premortem.models.port import Moments
 from premortem.training import tuned, tuning
+from premortem.training.imbalance import Imbalance
 from premortem.training.tuned import TunedTrees, time_folds
-from premortem.training.tuning import Budget, Judge, Trial, best_of, search
+from premortem.training.tuning import Budget, Fold, Judge, Trial, best_of, search
 
 
 @pytest.fixture(autouse=True)
@@ -34,14 +35,14 @@ def site(count: int = 3000, seed: int = 0) -> tuple[np.ndarray, np.ndarray, Mome
 class Scripted(Judge):
     """Scores by a script instead of by training; the search itself is what is tested."""
 
-    def __init__(self, scores: list[float], *, interrupt_at: int | None = None) -> None:
+    def __init__(self, scores: list[float], *, killed_at: int | None = None) -> None:
         self.engine = "xgboost"
         self._scores = scores
         self.asked = 0
-        self._interrupt_at = interrupt_at
+        self._killed_at = killed_at
 
     def scores(self, parameters: TreeParameters) -> Iterator[tuple[float, int]]:
-        if self.asked == self._interrupt_at:
+        if self.asked == self._killed_at:
             raise KeyboardInterrupt
         score = self._scores[self.asked % len(self._scores)]
         self.asked += 1
@@ -91,7 +92,8 @@ class TestSearch:
 
     def test_an_interrupted_search_keeps_what_it_has_and_goes_on(self, tmp_path: Path) -> None:
         journal = tmp_path / "trials.log"
-        first = search(Scripted([0.5, 0.7], interrupt_at=2), Budget(5), journal=journal)
+        judge = Scripted([0.5, 0.7])
+        first = search(judge, Budget(5), journal=journal, stopped=lambda: judge.asked == 2)
         assert first.interrupted
         assert [trial.score for trial in first.trials] == [0.5, 0.7]
         assert first.best == (Recipe(parameters=first.trials[1].parameters),)
@@ -102,18 +104,44 @@ class TestSearch:
         assert len(rest.trials) == 5
         assert search(Scripted([]), Budget(5), journal=journal).trials == rest.trials
 
+    def test_a_search_that_came_to_its_end_was_not_interrupted(self) -> None:
+        judge = Scripted([0.5])
+        found = search(judge, Budget(2), stopped=lambda: judge.asked == 2)
+        assert (len(found.trials), found.interrupted) == (2, False)
+
+    def test_after_a_first_trial_that_was_cut_off_the_usual_parameters_still_come_first(
+        self, tmp_path: Path
+    ) -> None:
+        journal = tmp_path / "trials.log"
+        with pytest.raises(KeyboardInterrupt):
+            search(Scripted([0.5], killed_at=0), Budget(2), journal=journal)
+        found = search(Scripted([0.5]), Budget(2), journal=journal)
+        assert found.trials[0].parameters == TreeParameters(rounds=17)
+
     def test_a_journal_that_is_none_is_told(self, tmp_path: Path) -> None:
         for name, text in (("text", "no journal"), ("other", '{"a": 1}\n')):
             journal = tmp_path / name
             journal.write_text(text)
             with pytest.raises(InvalidInput, match="is not the journal of a search"):
                 search(Scripted([0.5]), Budget(1), journal=journal)
+        database = tmp_path / "jobs.db"
+        database.write_bytes(b"SQLite format 3\0" + bytes(range(256)) * 32)
+        with pytest.raises(InvalidInput) as told:
+            search(Scripted([0.5]), Budget(1), journal=database)
+        assert str(told.value) == (
+            f"{database} is not the journal of a search: name another file, or one that is not "
+            "there yet"
+        )
         for journal in (tmp_path, tmp_path / "no" / "folder"):
             with pytest.raises(Unavailable, match="cannot be written"):
                 search(Scripted([0.5]), Budget(1), journal=journal)
 
     def test_time_ends_it_too(self) -> None:
         assert len(search(Scripted([0.5]), Budget(10**6, seconds=0.3)).trials) < 10**6
+        assert search(Scripted([0.5]), Budget(None, seconds=0.3)).trials
+        judge = Scripted([0.5])
+        endless = search(judge, Budget(None), stopped=lambda: judge.asked > 30)
+        assert (len(endless.trials), endless.interrupted) == (31, True)
 
     def test_without_folds_there_is_nothing_to_judge_by(self) -> None:
         values, outcomes, _ = site(100)
@@ -177,6 +205,45 @@ class TestTunedTrees:
         parts = [(part.engine, part.parameters) for part in model.trees.parts]
         assert parts == [(recipe.engine, recipe.parameters) for recipe in model.search.best]
 
+    def test_auto_begins_with_no_other_engine_once_it_is_stopped(self) -> None:
+        values, outcomes, moments = site()
+        tried: list[Trial] = []
+        model = TunedTrees(
+            engine="auto", budget=Budget(3), progress=tried.append, stopped=lambda: bool(tried)
+        )
+        model.fit(values, outcomes, moments)
+        assert [trial.engine for trial in model.search.trials] == ["xgboost"]
+        assert model.search.interrupted
+
+    @pytest.mark.parametrize("strategy", ["oversample", "smote", "active"])
+    def test_a_strategy_arranges_what_trials_learn_from_and_not_what_judges(
+        self, monkeypatch: pytest.MonkeyPatch, strategy: str
+    ) -> None:
+        seen: list[tuple[np.ndarray, np.ndarray, Fold]] = []
+
+        class Watched(Judge):
+            def __init__(self, values: Any, outcomes: Any, folds: Any, **named: Any) -> None:
+                seen.extend((values, outcomes, fold) for fold in folds)
+                super().__init__(values, outcomes, folds, **named)
+
+        monkeypatch.setattr(tuned, "Judge", Watched)
+        values, outcomes, moments = site(4000)
+        model = TunedTrees(budget=Budget(1), imbalance=Imbalance(strategy))
+        model.fit(values, outcomes, moments)
+        for plain, (rows, became, fold) in zip(time_folds(outcomes, moments), seen, strict=True):
+            assert (fold.judge == plain.judge).all()
+            assert (rows[fold.judge] == values[fold.judge]).all()
+            assert (became[fold.judge] == outcomes[fold.judge]).all()
+            learned = became[fold.learn]
+            if strategy == "active":
+                assert len(learned) < len(plain.learn)
+                assert {row.tobytes() for row in rows[fold.learn]} <= {
+                    row.tobytes() for row in values[plain.learn]
+                }
+            else:
+                assert len(learned) > len(plain.learn)
+                assert learned.mean() == 0.5
+
     def test_only_what_is_better_for_sure_replaces_the_usual(self) -> None:
         rng = np.random.default_rng(0)
         became = (rng.random(2000) < 0.3).astype(float)
@@ -194,6 +261,7 @@ class TestTunedTrees:
         lucky[np.flatnonzero(became)[:3]] = 0.99
         assert not tuned.surely_better([became], [lucky], [poor])
         assert tuned.surely_better([became, became], [good, good], [poor, poor])
+        assert not tuned.surely_better([became, became], [good, poor], [poor, poor])
 
     def test_a_large_site_is_searched_by_a_part_of_it(
         self, monkeypatch: pytest.MonkeyPatch

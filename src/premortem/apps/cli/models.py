@@ -27,6 +27,7 @@ RegistryUrl = Annotated[
         help="Registry to use: a folder, or mlflow+http://host:port/model.",
     ),
 ]
+_WARNS_FROM = "warns_from"
 VersionName = Annotated[
     str, typer.Argument(metavar="VERSION", help="Number of the version, or an alias.")
 ]
@@ -38,7 +39,9 @@ def add_to(app: typer.Typer) -> None:
     models.command("list", help="List every version, newest first.")(list_versions)
     models.command("show", help="Show all that is told about a version.")(show)
     models.command("compare", help="Compare the metrics of two versions.")(compare)
-    models.command("promote", help="Make a version the champion, or the challenger.")(promote)
+    models.command("promote", help="Make a version that loads the champion, or the challenger.")(
+        promote
+    )
     models.command("rollback", help="Make the champion the one it was before.")(rollback)
     models.command("history", help="Show promotions, roll-backs and deletions.")(history)
     models.command("delete", help="Delete a version for good.")(delete)
@@ -72,6 +75,10 @@ def list_versions(
         render.console().print("No model is registered yet.")
     else:
         render.console().print(_table(versions))
+        for version in versions:
+            if version.damage:
+                why = render.shown(version.damage)
+                render.console().print(f"{version} cannot be read: {why}", markup=False)
 
 
 def show(
@@ -94,7 +101,7 @@ def show(
     title = f"{found}{aliases}, registered {render.shown(found.created)} UTC"
     render.console().print(Text(title, style="bold"))
     rows = [
-        (" ".join(path), _shown(value))
+        (" ".join(path), "never" if _is_never(path, value) else _shown(value))
         for path, value in _leaves(found.manifest)
         if path[0] not in ("number", "created")
     ]
@@ -108,7 +115,11 @@ def compare(
     registry: RegistryUrl = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the metrics of both side by side, and how much B differs from A."""
+    """Print the metrics of both side by side, and how much B differs from A.
+
+    Precision, recall and F1 are of warnings from `judged_at` on; the model itself warns from
+    `warns_from`.
+    """
     from premortem.apps.cli import render
 
     with open_registry(context, registry) as opened:
@@ -134,7 +145,11 @@ def compare(
     else:
         names = (f"A: {versions[0]}", f"B: {versions[1]}", "B - A")
         shown = [
-            (" ".join(path), _number(x), _number(y), _number(d, sign=True))
+            (
+                " ".join(path),
+                *("never" if _is_never(path, value) else _number(value) for value in (x, y)),
+                "" if _is_never(path, x) or _is_never(path, y) else _number(d, sign=True),
+            )
             for path, x, y, d in rows
         ]
         render.console().print(render.table(None, ("metric", *names), shown, right=names))
@@ -149,11 +164,13 @@ def promote(
     registry: RegistryUrl = None,
     as_json: AsJson = False,
 ) -> None:
-    """Point an alias to a version."""
+    """Point an alias to a version that can be loaded."""
+    from premortem.operations import promoting
+
     with open_registry(context, registry) as opened:
         found = opened.resolve(version)
         before = opened.aliases().get(alias)
-        opened.set_alias(alias, found)
+        promoting.promote(opened, found, alias)
         now = opened.resolve(str(found.number))
     instead = f" instead of v{before}" if before not in (None, found.number) else ""
     _done(now, f"{now} is the {alias}{instead}.", as_json=as_json)
@@ -161,9 +178,11 @@ def promote(
 
 def rollback(context: typer.Context, registry: RegistryUrl = None, as_json: AsJson = False) -> None:
     """Undo the last promotion of a champion."""
+    from premortem.operations import promoting
+
     with open_registry(context, registry) as opened:
         before = opened.aliases().get("champion")
-        now = opened.rollback()
+        now = promoting.roll_back(opened)
     _done(now, f"{now} is the champion again instead of v{before}.", as_json=as_json)
 
 
@@ -190,9 +209,9 @@ def delete(
     registry: RegistryUrl = None,
     as_json: AsJson = False,
 ) -> None:
-    """Delete a version, after asking."""
+    """Delete a version, after asking; also one whose manifest cannot be read."""
     with open_registry(context, registry) as opened:
-        found = opened.resolve(version)
+        found = opened.resolve(version, damaged=True)
         if not yes and not found.aliases:
             typer.confirm(f"Delete {found} for good?", abort=True, err=True)
         opened.delete(found)
@@ -214,6 +233,7 @@ def _as_dict(version: Version) -> dict[str, Any]:
         "created": version.created,
         "aliases": list(version.aliases),
         "manifest": version.manifest,
+        "damage": version.damage,
     }
 
 
@@ -242,11 +262,27 @@ def _table(versions: list[Version]) -> Any:
 
 
 def _metrics(version: Version) -> Iterator[tuple[tuple[str, ...], float]]:
-    """The numbers under `metrics`, such as ("submit", "auc"), in the manifest's order."""
-    told = version.manifest.get("metrics")
-    for path, value in _leaves(told if isinstance(told, Mapping) else {}):
+    """The numbers under `metrics`, such as ("submit", "auc"), in the manifest's order.
+
+    Behind those of a point there is the threshold it has, as `warns_from`.
+    """
+    told = {**_table_of(version, "metrics")}
+    for point, threshold in _table_of(version, "thresholds").items():
+        told[point] = {**told.get(point, {}), _WARNS_FROM: threshold}
+    for path, value in _leaves(told):
         if isinstance(value, int | float) and not isinstance(value, bool):
             yield path, value
+
+
+def _table_of(version: Version, name: str) -> Mapping[str, Any]:
+    told = version.manifest.get(name)
+    return told if isinstance(told, Mapping) else {}
+
+
+def _is_never(path: tuple[str, ...], value: Any) -> bool:
+    """Whether this is a threshold that no risk reaches."""
+    is_threshold = path[0] == "thresholds" or path[-1] in (_WARNS_FROM, "judged_at")
+    return is_threshold and isinstance(value, float) and value > 1
 
 
 def _leaves(

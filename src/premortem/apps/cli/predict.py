@@ -12,15 +12,25 @@ from premortem.apps.cli.slurm import SlurmUrl, open_cluster, sstat
 from premortem.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from rich.text import Text
+
+    from premortem.features.points import Point
+    from premortem.operations.predicting import Answer
+    from premortem.prediction.model import Model
     from premortem.prediction.predict import Prediction
+
+_POINT, _CAUSE = "point", "likely cause"
+# So many jobs are named in a message; of the others the number is told.
+_NAMED = 10
 
 HELP = """\
 Predict whether jobs of the store will fail, with the likely cause and the reasons.
 
 Each job is judged by what was known at its point: a waiting job as of its submission, a running one
-as of its start or the latest moment into the run that the model knows.
+as of its start or the latest moment into the run that the model knows. One that has reached none of
+the model's moments is left out, and named. A reason with + raises the risk, one with - lowers it.
 
     premortem predict 436277
 
@@ -79,48 +89,118 @@ def predict(
     with open_registry(context, registry) as models, invocation.store(store) as source:
         loaded, version = load_model(models, model)
         if all_pending:
-            found = predict_pending(source, loaded, most_reasons=reasons)
+            answer = predict_pending(source, loaded, point=at, most_reasons=reasons)
         elif slurm or url:
             settings = invocation.settings().values
             with open_cluster(settings, url) as asked:
-                found = predict_live(
+                answer = predict_live(
                     source, loaded, asked, jobs or [], sampler=sstat(settings), point=at,
                     most_reasons=reasons,
                 )  # fmt: skip
         else:
-            found = predict_jobs(
+            answer = predict_jobs(
                 source, loaded, jobs or [], cluster=cluster, point=at, most_reasons=reasons
             )
+    if answer.unreached:
+        _tell_of_unreached(answer, loaded, at)
     if as_json:
-        told = [one.as_dict() for one in found]
-        render.print_json({"model": version.number, "predictions": told})
-    elif not found:
-        what = "No job is waiting." if all_pending else "No such job reached that point."
-        render.console().print(what)
+        told = [one.as_dict() for one in answer.predictions]
+        render.print_json(
+            {"model": version.number, "predictions": told, "unreached": answer.unreached}
+        )
+    elif answer.predictions:
+        _print(answer.predictions)
     else:
-        _print(found)
+        render.console().print("No job is waiting.")
+
+
+def _tell_of_unreached(answer: Answer, model: Model, at: Point | None) -> None:
+    """Name the jobs that cannot be judged yet; if that is all of them, it is an error."""
+    from premortem.apps.cli.progress import say
+    from premortem.apps.cli.render import job_number
+
+    names = [job_number(job) for job in answer.unreached[:_NAMED]]
+    more = f" and {left:,} more" if (left := len(answer.unreached) - len(names)) else ""
+    point = at.spelled if at else f"any point of the model ({model.spelled_points})"
+    one = len(answer.unreached) == 1
+    text = (
+        f"{len(answer.unreached):,} {'job has' if one else 'jobs have'} not reached {point}: "
+        f"{', '.join(names)}{more}"
+    )
+    if not answer.predictions:
+        raise InvalidInput(text)
+    say(f"note: left out: {text}")
 
 
 def _print(found: Sequence[Prediction]) -> None:
-    from premortem.apps.cli.render import console, percent, printable, shown, table, words
+    """A row for each job with the reasons below it; then what the risks are compared with."""
+    from rich.measure import Measurement
+    from rich.segment import Segment, Segments
+    from rich.table import Table
 
-    columns = ("job", "user", "start", "point", "prediction", "confidence", "likely cause")
-    rows = [
-        (
-            str(one.job_id), printable(one.user or ""), shown(one.start_time), one.point,
-            "fails" if one.fails else "completes", percent(one.confidence),
-            f"{words(one.cause)} ({percent(one.cause_share)})" if one.cause else "",
-        )
-        for one in found
-    ]  # fmt: skip
+    from premortem.apps.cli.render import console, percent, table
+    from premortem.features.points import parse_point
+
     output = console()
-    output.print(table(None, columns, rows, right=("job", "confidence")))
-    for one in found:
-        if one.reasons or one.note:
-            told = f"risk {percent(one.risk)} (warned from {percent(one.threshold)})"
-            output.print(f"\n{one.job_id}: {told}", style="bold", markup=False)
-        for reason in one.reasons:
-            sign = "+" if reason.effect > 0 else "-"
-            output.print(f"  {sign} {reason.text}", markup=False)
-        if one.note:
-            output.print(f"  note: {one.note}", style="dim", markup=False)
+    points = {one.point: parse_point(one.point).spelled for one in found}
+    rows = [_row(one, points[one.point] if len(points) > 1 else None) for one in found]
+    unlimited = output.options.update(width=10_000)
+
+    def made(*without: str) -> Table:
+        columns = [name for name in rows[0] if name not in without]
+        cells = [[row[name] for name in columns] for row in rows]
+        return table(None, columns, cells, right=("job", "risk", "confidence"))
+
+    # What makes the rows too long for the terminal is said below them.
+    for below in ((), (_CAUSE,), (_POINT, _CAUSE)):
+        drawn = made(*below)
+        if Measurement.get(output, unlimited, drawn).maximum <= output.width:
+            break
+    header, *lines = output.render_lines(drawn, unlimited, pad=False)
+    output.print(Segments([*header, Segment.line()]), crop=False)
+    for place, (line, row, one) in enumerate(zip(lines, rows, found, strict=True)):
+        details = Table.grid(padding=(0, 1))
+        for sign, text in _details(one, {name: row[name] for name in below if name in row}):
+            details.add_row(f"  {sign}", text)
+        if place and details.row_count:
+            output.print()
+        output.print(Segments([*line, Segment.line()]), crop=False)
+        if details.row_count:
+            output.print(details)
+    for point, spelled in points.items():
+        threshold = next(one.threshold for one in found if one.point == point)
+        told = f"At {spelled}, a risk of {percent(threshold)} or more foretells failure."
+        if threshold > 1:
+            told = f"At {spelled}, the model never foretells failure: that is its threshold."
+        output.print(told, style="dim", markup=False)
+
+
+def _row(one: Prediction, point: str | None) -> dict[str, str | Text]:
+    """The cells of a job by column."""
+    from rich.text import Text
+
+    from premortem.apps.cli.render import job_number, percent, printable, shown, words
+
+    cause = f"{words(one.cause)} ({percent(one.cause_share)})"
+    foretold = Text("fails", "red") if one.fails else Text("completes", "green")
+    return {
+        "job": job_number(one.as_dict()),
+        "user": printable(one.user or ""),
+        "start (UTC)": shown(one.start_time),
+        **({_POINT: point} if point else {}),
+        "prediction": foretold,
+        "risk": percent(one.risk),
+        "confidence": percent(one.confidence),
+        _CAUSE: f"{cause}{'' if one.fails else ' if it fails'}" if one.cause else "",
+    }
+
+
+def _details(one: Prediction, below: Mapping[str, str | Text]) -> Iterator[tuple[str, str]]:
+    """What is said below a job's row, each with a sign."""
+    for name, cell in below.items():
+        if cell:
+            yield " ", f"{name}: {cell}"
+    for reason in one.reasons:
+        yield "+" if reason.effect > 0 else "-", reason.text
+    if one.note:
+        yield " ", f"note: {one.note}"

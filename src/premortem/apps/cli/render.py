@@ -35,6 +35,15 @@ def share(value: float | None) -> str:
     return "" if value is None else f"{value:.3f}".removeprefix("0")
 
 
+def threshold(value: float | None, before: str = "") -> str:
+    """A risk to warn from, with a word before it; none is above one.
+
+    >>> threshold(0.25), threshold(0.25, "from "), threshold(1.01, "from ")
+    ('.250', 'from .250', 'never')
+    """
+    return "never" if value is not None and value > 1 else f"{before}{share(value)}"
+
+
 def console(*, error: bool = False) -> Console:
     """A console on standard output or error; as wide as a page where that is no terminal."""
     stream = sys.stderr if error else sys.stdout

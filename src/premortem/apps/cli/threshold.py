@@ -10,13 +10,22 @@ from premortem.apps.cli.models import RegistryUrl, open_registry
 from premortem.apps.cli.options import AsJson
 
 if TYPE_CHECKING:
+    from premortem.prediction.model import PointModel
+    from premortem.registry import Version
     from premortem.training.thresholds import Trade
 
 HELP = """\
 Show what each threshold would catch and cost, and set another one.
 
-The numbers are those of jobs the model had not seen when it was trained. Setting a threshold makes
-a new version of the model with the same trees, so that `premortem models rollback` undoes it.
+A job is warned of if its risk is the threshold or more. The numbers are those of jobs the model
+had not seen when it was trained: how many it would warn of, how many warnings would be right
+(precision), how many failures would be caught (recall), and what that costs: the core-hours of the
+failures missed, and a set amount for each false alarm.
+
+RULE is a risk such as 0.5, or what to choose one by: f1 (the best F1), precision=0.8 (the lowest
+threshold that has it), recall=0.6 (the highest), cost (the cheapest; it may be never to warn).
+Setting a threshold makes a new version of the model with the same trees, its scores and its report
+told for that threshold; `premortem models rollback` undoes it.
 
     premortem threshold
 
@@ -55,46 +64,73 @@ def threshold(
 ) -> None:
     """Show the trade; with a rule, register the model with the threshold it gives."""
     from premortem.apps.cli import render
+    from premortem.apps.report_page import report_page
     from premortem.features.points import parse_point
     from premortem.operations.thresholds import set_thresholds
     from premortem.operations.training import load_model
-    from premortem.training.thresholds import Trade
 
     with open_registry(context, registry) as models:
         loaded, version = load_model(models, model)
         wanted = [loaded.at(parse_point(point))] if point else list(loaded.points.values())
-        changed = None
         if rule is not None:
             names = [one.point.name for one in wanted]
-            changed = set_thresholds(models, version, names, rule, false_alarm=false_alarm_cost)
-            loaded, version = load_model(models, str(changed.number))
+            version = set_thresholds(
+                models, version, names, rule, false_alarm=false_alarm_cost,
+                pages=lambda report: {"report.html": report_page(report)},
+            )  # fmt: skip
+            loaded, _ = load_model(models, str(version.number))
             wanted = [loaded.points[name] for name in names]
-    trades = {one.point.name: Trade.from_dict(one.trade) for one in wanted}
     if as_json:
-        told = {
-            one.point.name: {
-                "threshold": one.threshold, "rule": one.rule,
-                "trade": _rows(trades[one.point.name], false_alarm_cost),
-            }
-            for one in wanted
-        }  # fmt: skip
+        told = {one.point.name: _as_dict(one, version, false_alarm_cost) for one in wanted}
         render.print_json({"model": version.number, "points": told})
         return
-    output = render.console()
     for one in wanted:
-        trade = trades[one.point.name]
-        title = f"{version} at {one.point}: threshold {one.threshold:.3f} ({one.rule})"
-        output.print(_table(title, _rows(trade, false_alarm_cost), one.threshold))
-    if changed is not None:
-        output.print(f"Registered as {changed}; 'premortem models rollback' undoes it.")
+        _print(one, version, false_alarm_cost)
+    if rule is not None:
+        render.console().print(_registered(version))
 
 
-def _rows(trade: Trade, false_alarm: float) -> list[dict[str, Any]]:
+def _as_dict(one: PointModel, version: Version, false_alarm: float) -> dict[str, Any]:
+    return {
+        "threshold": one.threshold,
+        "rule": one.rule,
+        "judged": version.manifest.get("metrics", {}).get(one.point.name),
+        "trade": _rows(one, false_alarm),
+    }
+
+
+def _print(one: PointModel, version: Version, false_alarm: float) -> None:
+    from premortem.apps.cli.render import console
+    from premortem.apps.cli.render import threshold as risk
+
+    title = f"{version} at {one.point.spelled}: warns {risk(one.threshold, 'from ')} ({one.rule})"
+    rows = _rows(one, false_alarm)
+    if rows:
+        console().print(_table(title, rows))
+    else:
+        console().print(title, style="bold", markup=False)
+        console().print("What others would catch and cost is not known: there were too few jobs.")
+
+
+def _registered(version: Version) -> str:
+    told = f"Registered as {version}"
+    if "champion" in version.aliases:
+        return f"{told}, in use now; 'premortem models rollback' undoes it."
+    return f"{told}, not in use; 'premortem models promote {version}' changes that."
+
+
+def _rows(one: PointModel, false_alarm: float) -> list[dict[str, Any]]:
+    from premortem.training.thresholds import Trade
+
+    trade = Trade.from_dict(one.trade)
+    if trade is None:
+        return []
+    in_use = trade.place(one.threshold)
     return [
         {
             "threshold": value, "precision": trade.precision(at), "recall": trade.recall(at),
             "f1": trade.f1(at), "warned_share": _warned(trade, at),
-            "cost_core_hours": trade.cost(at, false_alarm),
+            "cost_core_hours": trade.cost(at, false_alarm), "in_use": at == in_use,
         }
         for at, value in enumerate(trade.thresholds)
     ]  # fmt: skip
@@ -104,19 +140,22 @@ def _warned(trade: Trade, at: int) -> float:
     return (trade.caught[at] + trade.false_alarms[at]) / trade.jobs if trade.jobs else 0.0
 
 
-def _table(title: str, rows: list[dict[str, Any]], current: float) -> Any:
-    from premortem.apps.cli.render import count, percent, table
+def _table(title: str, rows: list[dict[str, Any]]) -> Any:
+    from premortem.apps.cli.render import percent, table
+    from premortem.apps.cli.render import threshold as risk
+    from premortem.apps.markup import core_hours
 
-    nearest = min(range(len(rows)), key=lambda at: abs(rows[at]["threshold"] - current))
     step = max(1, len(rows) // _ROWS)
-    chosen = sorted({*range(0, len(rows), step), len(rows) - 1, nearest})
+    shown = [
+        row for at, row in enumerate(rows) if at % step == 0 or at == len(rows) - 1 or row["in_use"]
+    ]
     columns = ("threshold", "warned", "precision", "recall", "F1", "cost (core-hours)", "")
     cells = [
         (
-            f"{rows[at]['threshold']:.3f}", percent(rows[at]["warned_share"]),
-            percent(rows[at]["precision"]), percent(rows[at]["recall"]), percent(rows[at]["f1"]),
-            count(round(rows[at]["cost_core_hours"])), "<" if at == nearest else "",
+            risk(row["threshold"]), percent(row["warned_share"]), percent(row["precision"]),
+            percent(row["recall"]), percent(row["f1"]), core_hours(row["cost_core_hours"]),
+            "<" if row["in_use"] else "",
         )
-        for at in chosen
+        for row in shown
     ]  # fmt: skip
     return table(title, columns, cells, right=columns[:-1])
