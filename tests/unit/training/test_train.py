@@ -71,7 +71,9 @@ def test_what_is_saved_says_the_same_when_loaded(training: Training, tmp_path: P
     assert loaded.labels == training.model.labels
     assert loaded.at(SUBMIT).trade == training.model.at(SUBMIT).trade
     assert not [file for file in tmp_path.rglob("*") if file.suffix in (".pkl", ".joblib")]
-    with pytest.raises(NotFound, match=r"does not predict at running@1min; it does at submit, start"):
+    with pytest.raises(
+        NotFound, match=r"does not predict at running@1min; it does at submit, start"
+    ):
         loaded.at(running(60))
 
 

@@ -77,8 +77,8 @@ def list_versions(
         render.console().print(_table(versions))
         for version in versions:
             if version.damage:
-                why = render.shown(version.damage)
-                render.console().print(f"{version} cannot be read: {why}", markup=False)
+                told = f"{version} cannot be read: {render.shown(version.damage)}"
+                render.console().print(told, markup=False, soft_wrap=True)
 
 
 def show(
