@@ -227,7 +227,7 @@ class TestPredict:
             slurm.run("scancel", str(job))
         assert done.code == 0, done.err
         (found,) = done.json["predictions"]
-        assert found["point"] == "running@5"
+        assert found["point"] == "running@5s"
         used = {
             name: value
             for reason in found["reasons"]

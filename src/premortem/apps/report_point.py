@@ -72,18 +72,12 @@ def point_section(name: str, told: Told) -> str:
 def title_of(point: str) -> str:
     """A point in words.
 
-    >>> title_of("running@120"), title_of("running@45")
+    >>> title_of("running@2min"), title_of("running@45s")
     ('After 2 min of running', 'After 45 s of running')
     """
     known = {"submit": "At submission", "start": "At the start"}
-    found = re.fullmatch(r"running@(\d+)", point)
-    if not found:
-        return known.get(point, point)
-    seconds = int(found[1])
-    unit, size = next(
-        ((u, s) for u, s in (("h", 3600), ("min", 60)) if seconds and seconds % s == 0), ("s", 1)
-    )
-    return f"After {seconds // size:,} {unit} of running"
+    found = re.fullmatch(r"running@([\d.]+)([a-z]+)", point)
+    return f"After {found[1]} {found[2]} of running" if found else known.get(point, point)
 
 
 def anchor(point: str) -> str:

@@ -11,7 +11,7 @@ from premortem.jobs.fields import KnownAt
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A moment in a job's life: `submit`, `start`, or `running@S`, S seconds after the start.
+    """A moment in a job's life: `submit`, `start`, or so long after the start, as `running@2min`.
 
     `posthoc` is no moment to predict at: everything is known. It exists to compare with published
     results, which often use run time and CPU time.
@@ -23,19 +23,6 @@ class Point:
 
     def __str__(self) -> str:
         return self.name
-
-    @property
-    def spelled(self) -> str:
-        """The name as people write it, in the largest unit that leaves no rest.
-
-        >>> START.spelled, running(7200).spelled, running(90).spelled
-        ('start', 'running@2h', 'running@90s')
-        """
-        if not self.after_start_s:
-            return self.name
-        sizes = ((3600, "h"), (60, "min"), (1, "s"))
-        size, unit = next(one for one in sizes if one[0] == 1 or self.after_start_s % one[0] == 0)
-        return f"running@{self.after_start_s / size:.12g}{unit}"
 
     @property
     def leaks(self) -> bool:
@@ -62,18 +49,24 @@ POSTHOC = Point("posthoc", KnownAt.END)
 
 
 def running(seconds: float) -> Point:
-    """The point so many seconds after the start."""
-    return Point(f"running@{seconds:.12g}", KnownAt.RUNNING, float(seconds))
+    """The point so many seconds after the start, named in the largest unit that leaves no rest.
+
+    >>> running(7200).name, running(90).name, running(0).name
+    ('running@2h', 'running@90s', 'running@0s')
+    """
+    sizes = ((3600, "h"), (60, "min")) if seconds else ()
+    size, unit = next((one for one in sizes if seconds % one[0] == 0), (1, "s"))
+    return Point(f"running@{seconds / size:.12g}{unit}", KnownAt.RUNNING, float(seconds))
 
 
 DEFAULT_POINTS = (SUBMIT, START, running(120), running(600), running(3600), POSTHOC)
 
 
 def parse_point(text: str) -> Point:
-    """The point of that name; times may be written `running@10min` or `running@1h`.
+    """The point of that name; seconds may stand alone, and times be written in any unit.
 
-    >>> parse_point("running@10min").name
-    'running@600'
+    >>> parse_point("running@600").name
+    'running@10min'
     """
     named = {point.name: point for point in (SUBMIT, START, POSTHOC)}
     if text in named:
@@ -81,6 +74,6 @@ def parse_point(text: str) -> Point:
     found = re.fullmatch(r"running@(\d{1,7})(s|min|h)?", text)
     if not found:
         raise InvalidInput(
-            f"'{text}' is not a prediction point; expected submit, start, running@120 or posthoc"
+            f"'{text}' is not a prediction point; expected submit, start, running@2min or posthoc"
         )
     return running(int(found[1]) * {None: 1, "s": 1, "min": 60, "h": 3600}[found[2]])

@@ -59,7 +59,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         trials: int = 20,
         imbalance: str = "none",
         profiles: bool = False,
-        family: str = "generic",
+        family: str = "auto",
         threshold: str = "f1",
         false_alarm_cost: float = FALSE_ALARM_COST,
         labels: LabelPolicy = LabelPolicy(),
@@ -98,7 +98,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         )  # fmt: skip
         self.left_out_ = dict(training.left_out)
         for point, why in self.left_out_.items():
-            warnings.warn(f"{parse_point(point).spelled} is left out: {why}", stacklevel=2)
+            warnings.warn(f"{point} is left out: {why}", stacklevel=2)
         self._learned(training.model, None, lambda: known)
         return self
 
@@ -144,7 +144,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     def _options(self) -> Options:
         try:
-            imbalance, family = Imbalance(self.imbalance), Family(self.family)
+            imbalance = Imbalance(self.imbalance)
+            family = None if self.family == "auto" else Family(self.family)
         except ValueError as error:
             raise InvalidInput(str(error)) from error
         return Options(

@@ -128,14 +128,8 @@ class Model:
         try:
             return self.points[point.name]
         except KeyError:
-            raise NotFound(
-                f"this model does not predict at {point.spelled}; it does at {self.spelled_points}"
-            ) from None
-
-    @property
-    def spelled_points(self) -> str:
-        """Where it predicts, for people."""
-        return ", ".join(one.point.spelled for one in self.points.values())
+            there = ", ".join(self.points)
+            raise NotFound(f"this model does not predict at {point}; it does at {there}") from None
 
     def prepare(self) -> None:
         """Read all trees now rather than with the first prediction."""

@@ -63,7 +63,7 @@ class TestItHolds:
         done = premortem("audit", "site.txt", "--trials", "2", "--trees", "3")
         assert done.code == 0
         assert "site.txt: 600 jobs" in done.out
-        for point in ("submit", "start", "running@120", "running@600", "running@3600"):
+        for point in ("submit", "start", "running@2min", "running@10min", "running@1h"):
             (line,) = [line for line in done.out.splitlines() if line.startswith(f"{point} ")]
             assert line.split()[2] == "2"
             assert line.rstrip().endswith("holds")

@@ -141,7 +141,7 @@ class TestBadInput:
         write_sacct([jobs.with_columns(state=pl.lit(state))], tmp_path / "one.txt")
         done = premortem("bench", "one.txt", *QUICK)
         assert done.code == 1
-        for point in ("submit", "start", "running@120", "running@600", "running@3600", "posthoc"):
+        for point in ("submit", "start", "running@2min", "running@10min", "running@1h", "posthoc"):
             assert re.search(rf"^{point}: .*", done.out, re.MULTILINE), point
         assert says in done.out
         assert "Traceback" not in done.err

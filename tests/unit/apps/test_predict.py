@@ -120,7 +120,7 @@ class TestNotReached:
 LONG = Reason("so it is " * 20 + "said", 0.5, "user.outcomes", {})
 FAILS = Prediction(
     "c", 12_556, datetime(2026, 1, 5, tzinfo=UTC), "ada", None,
-    "running@7200", 0.208, 0.14, "out_of_memory", 0.8, (LONG, replace(LONG, effect=-0.5)), "new",
+    "running@2h", 0.208, 0.14, "out_of_memory", 0.8, (LONG, replace(LONG, effect=-0.5)), "new",
     array_job_id=12_547, array_task_id=4,
 )  # fmt: skip
 COMPLETES = replace(FAILS, point="submit", risk=0.1, cause="application", threshold=0.3)
@@ -168,7 +168,6 @@ class TestLooks:
         assert "out of memory (80.0 %)" in text
         assert "out of memory (80.0 %) if it fails" not in text
         assert "application (80.0 %) if it fails" in text
-        assert "running@7200" not in text
 
 
 class TestInPython:

@@ -148,10 +148,10 @@ class TestJobs:
         done = premortem("train", "--points", "submit,running@12h", "--trials", "0", "--json")
         assert done.code == 0, done.err
         note, empty = done.err.splitlines()
-        assert re.match(r"note: running@43200 is left out: .* 250 are needed: of 700 jobs", note)
+        assert re.match(r"note: running@12h is left out: .* 250 are needed: of 700 jobs", note)
         assert empty.endswith("the features of usage (no samples of running jobs)")
         assert done.json["manifest"]["points"] == ["submit"]
-        assert list(done.json["manifest"]["left_out"]) == ["running@43200"]
+        assert list(done.json["manifest"]["left_out"]) == ["running@12h"]
         assert registered(models) == [1]
 
     def test_too_few_jobs_to_choose_among_are_told_of(self, premortem: Run, site: Path) -> None:
@@ -187,7 +187,7 @@ class TestJobs:
         done = premortem("train", "--trials", "0", "--json")
         assert done.code == 0, done.err
         notes = [line.split(":")[1] for line in done.err.splitlines()]
-        assert notes[:2] == [" start is left out", " running@120 is left out"]
+        assert notes[:2] == [" start is left out", " running@2min is left out"]
         assert done.json["manifest"]["points"] == ["submit"]
         assert registered(models) == [1]
 

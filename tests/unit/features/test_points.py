@@ -38,13 +38,12 @@ def test_times_may_have_a_unit(text, seconds):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "spelled"),
+    ("seconds", "named"),
     [(10, "10s"), (90, "90s"), (120, "2min"), (5400, "90min"), (7200, "2h"), (86_400, "24h")],
 )
-def test_people_are_shown_what_they_would_write(seconds, spelled):
-    assert running(seconds).spelled == f"running@{spelled}"
-    assert parse_point(running(seconds).spelled) == running(seconds)
-    assert [point.spelled for point in (SUBMIT, START, POSTHOC)] == ["submit", "start", "posthoc"]
+def test_a_time_is_named_in_the_largest_unit_that_leaves_no_rest(seconds, named):
+    assert running(seconds).name == f"running@{named}"
+    assert parse_point(running(seconds).name) == running(seconds)
 
 
 def test_two_spellings_of_a_moment_are_one_point():
@@ -76,7 +75,7 @@ def test_the_name_of_any_moment_leads_back_to_it(seconds):
 )
 def test_anything_else_is_refused_with_a_word_on_what_was_expected(text):
     with pytest.raises(
-        InvalidInput, match="expected submit, start, running@120 or posthoc"
+        InvalidInput, match="expected submit, start, running@2min or posthoc"
     ) as told:
         parse_point(text)
     assert f"'{text}'" in str(told.value)

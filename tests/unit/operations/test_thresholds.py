@@ -83,7 +83,7 @@ def test_the_scores_are_those_of_the_threshold_beside_them(
         0.2, decided.precision, decided.recall, decided.f1,
     )  # fmt: skip
     assert told["average_precision"] == first.manifest["metrics"]["submit"]["average_precision"]
-    other = "running@120"
+    other = "running@2min"
     assert found.manifest["metrics"][other] == first.manifest["metrics"][other]
 
 
@@ -105,10 +105,10 @@ def test_who_is_promoted_meanwhile_stays(registry: Registry, first: Version) -> 
 
 
 def test_a_note_on_the_threshold_before_goes_with_it(registry: Registry) -> None:
-    notes = ("the store tells little", "submit: no threshold had it", "running@120: nor here")
+    notes = ("the store tells little", "submit: no threshold had it", "running@2min: nor here")
     first = registered(registry, replace(small_training(), notes=notes))
     found = set_thresholds(registry, first, ["submit"], "0.2")
-    assert found.manifest["notes"] == ["the store tells little", "running@120: nor here"]
+    assert found.manifest["notes"] == ["the store tells little", "running@2min: nor here"]
 
 
 def without_trade(training: Training) -> Training:

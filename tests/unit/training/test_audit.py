@@ -180,9 +180,9 @@ def test_features_are_told_with_when_they_are_known() -> None:
     by_name = {feature["name"]: feature for feature in told["features"]}
     assert by_name["limit_share"] == {
         "name": "limit_share", "known": "running", "inputs": ["elapsed_s", "time_limit_s"],
-        "chapter": "run", "points": ["running@600"],
+        "chapter": "run", "points": ["running@10min"],
     }  # fmt: skip
-    assert by_name["user_pending"]["points"] == ["submit", "running@600"]
+    assert by_name["user_pending"]["points"] == ["submit", "running@10min"]
     assert "name_pending" not in by_name
     assert set(told["trials"][0]) == {
         "point", "instant", "rows_compared", "values_compared", "later_rows", "later_rows_changed",

@@ -33,7 +33,7 @@ def test_a_model_and_its_baselines_at_each_point_and_what_leaks_last() -> None:
     models = [
         MODEL, "majority", "user_last_outcome", "user_name_rate", "xgboost_request",
     ]  # fmt: skip
-    expected = [(point, model) for point in ("submit", "running@600") for model in models]
+    expected = [(point, model) for point in ("submit", "running@10min") for model in models]
     assert [(r.point, r.model) for r in results] == [*expected, ("posthoc", MODEL)]
     assert [r.leaks for r in results] == [False] * 10 + [True]
     by_key = {(r.point, r.model): r for r in results}
@@ -43,7 +43,7 @@ def test_a_model_and_its_baselines_at_each_point_and_what_leaks_last() -> None:
     assert posthoc.threshold == 0.5
     assert posthoc.at_threshold.f1 == posthoc.f1
     assert by_key["submit", "majority"].auc == 0.5
-    assert by_key["running@600", MODEL].jobs < submit.jobs
+    assert by_key["running@10min", MODEL].jobs < submit.jobs
 
 
 def test_populations_are_those_of_the_point() -> None:
@@ -58,7 +58,7 @@ def test_populations_are_those_of_the_point() -> None:
     expected = {
         "submit": counted.height,
         "start": counted.filter(pl.col("start_time").is_not_null()).height,
-        "running@600": counted.filter(ran > 600).height,
+        "running@10min": counted.filter(ran > 600).height,
     }
     results = benchmark_log(jobs, points=[SUBMIT, START, running(600)], trees=2)
     assert {r.point: r.jobs for r in results if r.model == MODEL} == expected
@@ -134,7 +134,7 @@ class TestNothingToTell:
         messages = {r.point: r.message for r in results if r.model == MODEL}
         assert messages["submit"] is None
         assert "started" in messages["start"]
-        assert "120 s" in messages["running@120"]
+        assert "120 s" in messages["running@2min"]
 
     def test_of_one_fold(self) -> None:
         begin = log()["submit_time"][0]

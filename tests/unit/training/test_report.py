@@ -283,8 +283,8 @@ class TestWhole:
         assert data["from"] < data["until"]
 
     def test_points_left_out_say_why(self, report: Any) -> None:
-        assert list(report["points"]) == ["submit", "running@120"]
-        assert list(report["left_out"]) == ["running@9999999"]
+        assert list(report["points"]) == ["submit", "running@2min"]
+        assert list(report["left_out"]) == ["running@9999999s"]
 
     def test_what_else_is_given_is_taken_over(self, training: Training) -> None:
         told = {"described": [], "elbow": float("nan"), "means": np.array([1.5])}

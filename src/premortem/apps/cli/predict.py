@@ -121,7 +121,7 @@ def _tell_of_unreached(answer: Answer, model: Model, at: Point | None) -> None:
 
     names = [job_number(job) for job in answer.unreached[:_NAMED]]
     more = f" and {left:,} more" if (left := len(answer.unreached) - len(names)) else ""
-    point = at.spelled if at else f"any point of the model ({model.spelled_points})"
+    point = at or f"any point of the model ({', '.join(model.points)})"
     one = len(answer.unreached) == 1
     text = (
         f"{len(answer.unreached):,} {'job has' if one else 'jobs have'} not reached {point}: "
@@ -139,11 +139,10 @@ def _print(found: Sequence[Prediction]) -> None:
     from rich.table import Table
 
     from premortem.apps.cli.render import console, percent, table
-    from premortem.features.points import parse_point
 
     output = console()
-    points = {one.point: parse_point(one.point).spelled for one in found}
-    rows = [_row(one, points[one.point] if len(points) > 1 else None) for one in found]
+    thresholds = {one.point: one.threshold for one in found}
+    rows = [_row(one, one.point if len(thresholds) > 1 else None) for one in found]
     unlimited = output.options.update(width=10_000)
 
     def made(*without: str) -> Table:
@@ -167,11 +166,10 @@ def _print(found: Sequence[Prediction]) -> None:
         output.print(Segments([*line, Segment.line()]), crop=False)
         if details.row_count:
             output.print(details)
-    for point, spelled in points.items():
-        threshold = next(one.threshold for one in found if one.point == point)
-        told = f"At {spelled}, a risk of {percent(threshold)} or more foretells failure."
+    for point, threshold in thresholds.items():
+        told = f"At {point}, a risk of {percent(threshold)} or more foretells failure."
         if threshold > 1:
-            told = f"At {spelled}, the model never foretells failure: that is its threshold."
+            told = f"At {point}, the model never foretells failure: that is its threshold."
         output.print(told, style="dim", markup=False)
 
 

@@ -103,7 +103,7 @@ def _print(one: PointModel, version: Version, false_alarm: float) -> None:
     from premortem.apps.cli.render import console
     from premortem.apps.cli.render import threshold as risk
 
-    title = f"{version} at {one.point.spelled}: warns {risk(one.threshold, 'from ')} ({one.rule})"
+    title = f"{version} at {one.point}: warns {risk(one.threshold, 'from ')} ({one.rule})"
     rows = _rows(one, false_alarm)
     if rows:
         console().print(_table(title, rows))

@@ -278,7 +278,7 @@ def _print(training: Training, registered: Registered) -> None:
         told = registered.version.manifest["metrics"][point]
         rows.append(
             (
-                one.model.point.spelled, count(told["jobs"]), percent(told["failure_share"]),
+                point, count(told["jobs"]), percent(told["failure_share"]),
                 *(share(told[name]) for name in ("average_precision", "auc", "ece")),
                 threshold(told["judged_at"]),
                 *(share(told[name]) for name in ("precision", "recall", "f1")),
@@ -289,8 +289,8 @@ def _print(training: Training, registered: Registered) -> None:
     title = f"{registered.version}, judged by the latest jobs, which it had not seen"
     output.print(table(title, columns, rows, right=columns[1:]))
     own = [
-        f"at {one.model.point.spelled} {threshold(one.model.threshold, 'from ')}"
-        for one in training.points.values()
+        f"at {point} {threshold(one.model.threshold, 'from ')}"
+        for point, one in training.points.items()
     ]
     output.print(f"Having learned from all jobs, it warns {', '.join(own)}.", markup=False)
     use = "It is in use now" if registered.champion else "It is not in use"
