@@ -219,8 +219,6 @@ def _bins(told: Told) -> str:
 
 def _trade(told: Told) -> str:
     trade = told["trade"]
-    if not trade:
-        return ""
     rows = [
         (
             threshold(one["threshold"]), count(one["warnings"]), percent(one["precision"]),

@@ -93,14 +93,12 @@ def confusion(outcomes: Array, risk: Array, threshold: float) -> dict[str, int]:
     }
 
 
-def trade_table(told: Mapping[str, Any], threshold: float) -> dict[str, Any] | None:
-    """What some thresholds would have caught and cost, the one in use marked; None if not told.
+def trade_table(told: Mapping[str, Any], threshold: float) -> dict[str, Any]:
+    """What some thresholds would have caught and cost, the one in use marked.
 
     The others are chosen so that the share of failures caught falls in even steps.
     """
     trade = Trade.from_dict(told)
-    if trade is None:
-        return None
     in_use = trade.place(threshold)
     caught = np.array(trade.caught)
     wanted = np.linspace(caught[0], caught[-1], _TRADE_ROWS)

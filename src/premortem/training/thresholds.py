@@ -76,10 +76,8 @@ class Trade:
         }  # fmt: skip
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Trade | None:
-        """The trade that was written so; None of an empty one, where there were too few jobs."""
-        if not told:
-            return None
+    def from_dict(cls, told: Mapping[str, Any]) -> Trade:
+        """The trade that was written so."""
         try:
             return cls(
                 tuple(told["thresholds"]), tuple(told["caught"]), tuple(told["false_alarms"]),
@@ -113,20 +111,15 @@ def trade_of(outcomes: Array, risk: Array, core_hours: Array) -> Trade:
     )
 
 
-def chosen(trade: Trade | None, rule: str, *, false_alarm: float = FALSE_ALARM_COST) -> float:
+def chosen(trade: Trade, rule: str, *, false_alarm: float = FALSE_ALARM_COST) -> float:
     """The threshold by a rule: a number, `f1`, `precision=0.8`, `recall=0.6` or `cost`.
 
     `precision` takes the lowest threshold that has it, `recall` the highest; `OutOfReach` where
-    none has. Without a trade only a number gives one.
+    none has.
     """
     kind, value = parsed_rule(rule)
     if kind == "risk":
         return value
-    if trade is None:
-        raise InvalidInput(
-            f"there were too few jobs to tell what thresholds catch and cost, and '{rule}' goes by "
-            "that: give a risk such as 0.5, or train again when there are more jobs"
-        )
     places = range(len(trade.thresholds))
     if kind == "f1":
         return trade.thresholds[max(places, key=lambda at: (trade.f1(at), at))]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from contextlib import closing
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -267,23 +266,6 @@ class TestThreshold:
         premortem("threshold", "--set", "0.5")
         done = premortem("threshold", "--model", "1", "--set", "0.4")
         assert "Registered as v3, not in use; 'premortem models promote v3' changes" in done.out
-
-    def test_a_model_that_keeps_no_trade(self, premortem: Run, site: Path) -> None:
-        place = site / "data/premortem/models/v0001/files/model.json"
-        model = json.loads(place.read_text())
-        model["points"]["submit"]["trade"] = {}
-        place.write_text(json.dumps(model))
-        manifest = site / "data/premortem/models/v0001/manifest.json"
-        told = json.loads(manifest.read_text())
-        told["files"]["model.json"] = sha256(place.read_bytes()).hexdigest()
-        manifest.write_text(json.dumps(told))
-        assert "is not known: there were too few jobs" in premortem("threshold").out
-        done = premortem("threshold", "--set", "f1")
-        assert done.code == 1
-        assert "at submit, there were too few jobs" in done.err
-        done = premortem("threshold", "--point", "submit", "--set", "0.3", "--json")
-        assert done.json["points"]["submit"]["threshold"] == 0.3
-        assert done.json["points"]["submit"]["trade"] == []
 
     def test_a_rule_that_is_none(self, premortem: Run, site: Path) -> None:
         done = premortem("threshold", "--set", "best")

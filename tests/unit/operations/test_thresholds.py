@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from trainings import small_training
 
-from premortem.errors import InvalidInput
 from premortem.operations.thresholds import set_thresholds
-from premortem.operations.training import CHAMPION, REPORT, load_model, register
+from premortem.operations.training import CHAMPION, REPORT, register
 from premortem.registry import Registry, Version, open_registry
 from premortem.registry.port import Overtaken
 from premortem.training import metrics
@@ -109,23 +108,6 @@ def test_a_note_on_the_threshold_before_goes_with_it(registry: Registry) -> None
     first = registered(registry, replace(small_training(), notes=notes))
     found = set_thresholds(registry, first, ["submit"], "0.2")
     assert found.manifest["notes"] == ["the store tells little", "running@2min: nor here"]
-
-
-def without_trade(training: Training) -> Training:
-    points = {
-        name: replace(one, trade={}) if name == "submit" else one
-        for name, one in training.model.points.items()
-    }
-    return replace(training, model=replace(training.model, points=points))
-
-
-def test_a_point_of_which_no_trade_is_kept(registry: Registry) -> None:
-    version = registered(registry, without_trade(small_training()))
-    with pytest.raises(InvalidInput, match="at submit, there were too few jobs"):
-        set_thresholds(registry, version, version.manifest["points"], "precision=0.5")
-    found = set_thresholds(registry, version, ["submit"], "0.3")
-    model, _ = load_model(registry, str(found))
-    assert model.points["submit"].threshold == 0.3
 
 
 def test_a_report_that_cannot_be_told_anew_is_left_out(registry: Registry, tmp_path: Path) -> None:

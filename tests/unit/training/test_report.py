@@ -244,7 +244,6 @@ class TestFigures:
         assert used["threshold"] == training.points["submit"].model.threshold
         assert [row["threshold"] for row in rows] == sorted(row["threshold"] for row in rows)
         assert rows[0]["recall"] == 1
-        assert report_figures.trade_table({}, 0.5) is None
 
     def test_the_search_tells_the_best_so_far(self, training: Training, submit: Any) -> None:
         usual = training.points["submit"].search.best[0].parameters

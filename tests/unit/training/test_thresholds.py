@@ -84,7 +84,6 @@ def test_what_no_threshold_reaches_is_told() -> None:
 
 def test_it_can_be_written_down() -> None:
     assert Trade.from_dict(json.loads(json.dumps(TRADE.as_dict(), allow_nan=False))) == TRADE
-    assert Trade.from_dict({}) is None
     with pytest.raises(InvalidInput, match=r"cannot be read .*: train it anew"):
         Trade.from_dict({"thresholds": [0.5]})
 
@@ -129,11 +128,3 @@ def test_a_threshold_between_two_steps_warns_as_the_higher_one(
     threshold: float, place: int
 ) -> None:
     assert TRADE.place(threshold) == place % len(TRADE.thresholds)
-
-
-def test_without_a_trade_a_number_is_all_that_can_be_set() -> None:
-    assert chosen(None, "0.3") == 0.3
-    with pytest.raises(InvalidInput, match=r"'f1' goes by that: give a risk such as 0.5"):
-        chosen(None, "f1")
-    with pytest.raises(InvalidInput, match="not a rule"):
-        chosen(None, "best")

@@ -104,12 +104,7 @@ def _print(one: PointModel, version: Version, false_alarm: float) -> None:
     from premortem.apps.cli.render import threshold as risk
 
     title = f"{version} at {one.point}: warns {risk(one.threshold, 'from ')} ({one.rule})"
-    rows = _rows(one, false_alarm)
-    if rows:
-        console().print(_table(title, rows))
-    else:
-        console().print(title, style="bold", markup=False)
-        console().print("What others would catch and cost is not known: there were too few jobs.")
+    console().print(_table(title, _rows(one, false_alarm)))
 
 
 def _registered(version: Version) -> str:
@@ -123,8 +118,6 @@ def _rows(one: PointModel, false_alarm: float) -> list[dict[str, Any]]:
     from premortem.training.thresholds import Trade
 
     trade = Trade.from_dict(one.trade)
-    if trade is None:
-        return []
     in_use = trade.place(one.threshold)
     return [
         {
