@@ -22,7 +22,6 @@ from premortem.operations.given import Jobs, among, completed, jobs_from
 from premortem.prediction.model import Model
 from premortem.prediction.predict import Prediction, policy_of, predict
 from premortem.training.imbalance import Imbalance
-from premortem.training.thresholds import FALSE_ALARM_COST
 from premortem.training.train import Options, train
 from premortem.training.tuning import Budget
 
@@ -61,7 +60,6 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         profiles: bool = False,
         family: str = "auto",
         threshold: str = "f1",
-        false_alarm_cost: float = FALSE_ALARM_COST,
         labels: LabelPolicy = LabelPolicy(),
         zone: str = "UTC",
         seed: int = 0,
@@ -73,7 +71,6 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         self.profiles = profiles
         self.family = family
         self.threshold = threshold
-        self.false_alarm_cost = false_alarm_cost
         self.labels = labels
         self.zone = zone
         self.seed = seed
@@ -150,7 +147,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             raise InvalidInput(str(error)) from error
         return Options(
             engine=self.engine, budget=Budget(self.trials), imbalance=imbalance, family=family,
-            rule=self.threshold, false_alarm_cost=self.false_alarm_cost, seed=self.seed,
+            rule=self.threshold, seed=self.seed,
             profiles=self.profiles,
         )  # fmt: skip
 

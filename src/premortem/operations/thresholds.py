@@ -15,7 +15,7 @@ from premortem.prediction.model import Model
 from premortem.registry.disk import disk_errors_told
 from premortem.registry.port import Registry, Version
 from premortem.training.report import FORMAT, judged_again
-from premortem.training.thresholds import FALSE_ALARM_COST, OutOfReach, Trade, chosen, parsed_rule
+from premortem.training.thresholds import OutOfReach, Trade, chosen, parsed_rule
 
 _DECIDED = ("precision", "recall", "f1")
 
@@ -28,7 +28,6 @@ def set_thresholds(
     points: Sequence[str],
     rule: str,
     *,
-    false_alarm: float = FALSE_ALARM_COST,
     pages: Callable[[Report], Mapping[str, str]] = lambda _: {},
 ) -> Version:
     """Register the model with thresholds by the rule at these points; it takes over its alias.
@@ -45,12 +44,12 @@ def set_thresholds(
     for name in points:
         one = model.points[name]
         try:
-            value = chosen(Trade.from_dict(one.trade), rule, false_alarm=false_alarm)
+            value = chosen(Trade.from_dict(one.trade), rule)
         except InvalidInput as error:
             raise InvalidInput(f"at {name}, {error}") from error
         changed[name] = replace(one, threshold=value, rule=rule)
         if report:
-            judged_at = _judged_at(told[name], rule, false_alarm)
+            judged_at = _judged_at(told[name], rule)
             told[name] = judged_again(told[name], changed[name], judged_at)
         scores[name] = {**scores.get(name, {}), **_decided(told.get(name))}
     manifest = {
@@ -89,11 +88,11 @@ def _report(folder: Path) -> Report | None:
     return report if report.get("format") == FORMAT else None
 
 
-def _judged_at(told: Report, rule: str, false_alarm: float) -> float:
+def _judged_at(told: Report, rule: str) -> float:
     """What the rule, or the nearest to it there was, gave before the judged jobs came."""
     trade = Trade.from_dict(told["chosen_from"])
     try:
-        return chosen(trade, rule, false_alarm=false_alarm)
+        return chosen(trade, rule)
     except OutOfReach as error:
         return chosen(trade, error.nearest)
 

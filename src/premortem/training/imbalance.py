@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
+from importlib.util import find_spec
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -114,6 +115,12 @@ def weights_of(outcomes: Array) -> Array:
     return weights
 
 
+def require_smote() -> None:
+    """Raise `MissingExtra` if the library of SMOTE is not installed."""
+    if find_spec("imblearn") is None:
+        raise MissingExtra("imbalanced-learn", extra="smote")
+
+
 def _oversampled(values: Array, outcomes: Array, rng: np.random.Generator) -> Rows:
     """The rarer outcome drawn again and again until there are as many of it."""
     rarer = 1.0 if outcomes.mean() < 0.5 else 0.0
@@ -130,10 +137,9 @@ def _smote(values: Array, outcomes: Array, rng: np.random.Generator) -> Rows:
     unit below. Between two jobs that both lack a value, or nearer to the one that does, the new one
     lacks it, too.
     """
-    try:
-        from imblearn.over_sampling import SMOTE
-    except ModuleNotFoundError as error:
-        raise MissingExtra("imbalanced-learn", extra="smote") from error
+    require_smote()
+    from imblearn.over_sampling import SMOTE
+
     rarer = 1.0 if outcomes.mean() < 0.5 else 0.0
     few, many = np.flatnonzero(outcomes == rarer), np.flatnonzero(outcomes != rarer)
     if len(few) <= _NEIGHBOURS:

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
+from importlib.util import find_spec
 from io import StringIO
 from time import perf_counter
 from typing import Any
@@ -22,6 +23,12 @@ from premortem.training.tuning import Budget, Fold, Judge, Search, Trial, best_o
 
 LOCAL = "ray"
 STARTS = 3
+
+
+def require_ray() -> None:
+    """Raise `MissingExtra` if Ray is not installed."""
+    if find_spec("ray") is None:
+        raise MissingExtra("ray", extra="ray")
 
 
 def search_on_ray(
@@ -44,12 +51,10 @@ def search_on_ray(
     trials not yet finished are given up. At an address Ray looks after the search over there: it
     tells of its trials at the end, and does not ask whether it is `stopped` before.
     """
-    try:
-        import ray
-        from ray import tune
-        from ray.tune.search.optuna import OptunaSearch
-    except ModuleNotFoundError as error:
-        raise MissingExtra("ray", extra="ray") from error
+    require_ray()
+    import ray
+    from ray import tune
+    from ray.tune.search.optuna import OptunaSearch
 
     def tried(config: dict[str, Any], rows: Array, became: Array) -> dict[str, Any]:
         began = perf_counter()

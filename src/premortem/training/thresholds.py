@@ -111,8 +111,8 @@ def trade_of(outcomes: Array, risk: Array, core_hours: Array) -> Trade:
     )
 
 
-def chosen(trade: Trade, rule: str, *, false_alarm: float = FALSE_ALARM_COST) -> float:
-    """The threshold by a rule: a number, `f1`, `precision=0.8`, `recall=0.6` or `cost`.
+def chosen(trade: Trade, rule: str) -> float:
+    """The threshold by a rule: a number, `f1`, `precision=0.8`, `recall=0.6`, `cost` or `cost=5`.
 
     `precision` takes the lowest threshold that has it, `recall` the highest; `OutOfReach` where
     none has.
@@ -124,7 +124,7 @@ def chosen(trade: Trade, rule: str, *, false_alarm: float = FALSE_ALARM_COST) ->
     if kind == "f1":
         return trade.thresholds[max(places, key=lambda at: (trade.f1(at), at))]
     if kind == "cost":
-        return trade.thresholds[min(places, key=lambda at: (trade.cost(at, false_alarm), -at))]
+        return trade.thresholds[min(places, key=lambda at: (trade.cost(at, value), -at))]
     measure = trade.precision if kind == "precision" else trade.recall
     good = [at for at in places if (measure(at) or 0.0) >= value]
     if not good:
@@ -133,26 +133,25 @@ def chosen(trade: Trade, rule: str, *, false_alarm: float = FALSE_ALARM_COST) ->
 
 
 def parsed_rule(rule: str) -> tuple[str, float]:
-    """What a rule goes by, and the value it asks for, if any.
+    """What a rule goes by, and the value it asks for, if any; of `cost`, that of a false alarm.
 
-    >>> parsed_rule("precision=0.8"), parsed_rule("0.5"), parsed_rule("f1")
-    (('precision', 0.8), ('risk', 0.5), ('f1', 0.0))
+    >>> parsed_rule("precision=0.8"), parsed_rule("0.5"), parsed_rule("f1"), parsed_rule("cost=5")
+    (('precision', 0.8), ('risk', 0.5), ('f1', 0.0), ('cost', 5.0))
     """
-    if rule in ("f1", "cost"):
+    if rule == "f1":
         return rule, 0.0
-    found = re.fullmatch(r"(?:(precision|recall)=)?([0-9.]+)", rule)
-    value = _share(found[2]) if found else None
-    if found is None or value is None:
+    if rule == "cost":
+        return rule, FALSE_ALARM_COST
+    found = re.fullmatch(r"(?:(precision|recall|cost)=)?(\d{1,9}\.?\d*|\.\d+)", rule)
+    if found is None or (found[1] != "cost" and float(found[2]) > 1):
         raise InvalidInput(
-            f"'{rule}' is not a rule for a threshold; expected a risk such as 0.5, f1, cost, "
-            "precision=0.8 or recall=0.6"
+            f"'{rule}' is not a rule for a threshold; expected a risk such as 0.5, f1, "
+            "precision=0.8, recall=0.6, cost, or cost=5 where a false alarm is worth 5 core-hours"
         )
-    return found[1] or "risk", value
+    return found[1] or "risk", float(found[2])
 
 
-def _share(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if 0 <= value <= 1 else None
+def false_alarm_cost(rule: str) -> float:
+    """The core-hours a false alarm is worth by a rule, or usually if it does not go by cost."""
+    kind, value = parsed_rule(rule)
+    return value if kind == "cost" else FALSE_ALARM_COST

@@ -19,23 +19,24 @@ from premortem.features.replay import Replay
 from premortem.jobs.labels import LabelPolicy
 from premortem.jobs.samples import has_samples
 from premortem.jobs.usage import core_hours
+from premortem.models.engines import engine
 from premortem.models.port import Array, Moments
 from premortem.prediction.model import Booster, Model, PointModel, Trees, columns_of
 from premortem.prediction.predict import risk_as_told
 from premortem.training.causes import cause_models, likely_causes
 from premortem.training.families import fitting_family
-from premortem.training.imbalance import Imbalance
+from premortem.training.imbalance import Imbalance, require_smote
 from premortem.training.kinds import kinds_of
+from premortem.training.ray_tuning import require_ray
 from premortem.training.splits import splits, validation
 from premortem.training.thresholds import (
-    FALSE_ALARM_COST,
     OutOfReach,
     Trade,
     chosen,
     parsed_rule,
     trade_of,
 )
-from premortem.training.tuned import CUTS, FEWEST_JUDGED, TunedTrees, time_folds
+from premortem.training.tuned import AUTO, CUTS, FEWEST_JUDGED, TunedTrees, time_folds
 from premortem.training.tuning import Budget, Search, Trial
 
 TRAINED_POINTS = (SUBMIT, START, running(120))
@@ -61,7 +62,6 @@ class Options:
     imbalance: Imbalance = Imbalance.NONE
     family: Family | None = None
     rule: str = "f1"
-    false_alarm_cost: float = FALSE_ALARM_COST
     seed: int = 0
     on: str | None = None
     profiles: bool = False
@@ -140,6 +140,7 @@ def train(
         if point.leaks:
             raise InvalidInput(f"{point} is for comparison only; nothing can be trained for it")
     parsed_rule(options.rule)
+    _require_installed(options)
     fitting = fitting_family(jobs, points, options.family)
     labelled = policy.label(jobs)
     site = _Site(labelled, facts_of(labelled, zone=zone), zone, fitting.family)
@@ -168,6 +169,16 @@ def train(
     )  # fmt: skip
     notes = [f"{point}: {one.note}" for point, one in trained.items() if one.note]
     return Training(model, trained, left_out, labelled, interrupted, (*fitting.notes(), *notes))
+
+
+def _require_installed(options: Options) -> None:
+    """Tell of an extra that is not installed now, and not after the features of a long history."""
+    if options.engine != AUTO:
+        engine(options.engine)
+    if options.imbalance is Imbalance.SMOTE:
+        require_smote()
+    if options.on:
+        require_ray()
 
 
 class _TooFew(Exception):
@@ -322,7 +333,7 @@ def _threshold(
     calibrated = model.calibration.apply(risk)
     trade = trade_of(outcomes[places], calibrated, core_hours[places])
     try:
-        value = chosen(trade, options.rule, false_alarm=options.false_alarm_cost)
+        value = chosen(trade, options.rule)
     except OutOfReach as error:
         nearest = error.nearest
         return _Threshold(chosen(trade, nearest), nearest, trade, f"{error}: {nearest} was taken")

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -234,6 +235,27 @@ class TestOptions:
         assert line.startswith("'banana' is not a rule for a threshold")
         assert not (tmp_path / "trials.log").exists()
         assert registered(models) == []
+
+    @pytest.mark.parametrize(
+        ("option", "value", "library", "extra"),
+        [
+            ("--model", "lightgbm", "lightgbm", "lightgbm"),
+            ("--imbalance", "smote", "imblearn", "smote"),
+            ("--on", "ray", "ray", "ray"),
+        ],
+    )
+    def test_an_extra_that_is_not_installed(
+        self, premortem: Run, monkeypatch: pytest.MonkeyPatch,
+        option: str, value: str, library: str, extra: str,
+    ) -> None:  # fmt: skip
+        def search(*_: object) -> None:
+            raise AssertionError("it went on without what it needs")
+
+        monkeypatch.setitem(sys.modules, library, None)
+        monkeypatch.delitem(sys.modules, f"premortem.models.engine_{value}", raising=False)
+        monkeypatch.setattr("premortem.training.train.facts_of", search)
+        line = told(premortem(*TRAIN, option, value), 6)
+        assert line.endswith(f"pip install 'premortem[{extra}]'")
 
     def test_features_that_the_store_cannot_fill(
         self, premortem: Run, tmp_path: Path, models: Path, jobs: pl.DataFrame

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -11,7 +12,14 @@ from hypothesis import strategies as st
 
 from premortem.errors import InvalidInput
 from premortem.training import metrics
-from premortem.training.thresholds import NEVER, OutOfReach, Trade, chosen, trade_of
+from premortem.training.thresholds import (
+    NEVER,
+    OutOfReach,
+    Trade,
+    chosen,
+    false_alarm_cost,
+    trade_of,
+)
 
 # Ten jobs by rising risk; the failed ones spent 1, 10 and 100 core-hours.
 RISK = np.arange(10) / 10
@@ -50,24 +58,31 @@ def test_the_numbers_are_those_of_the_metrics(seed: int, count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "cost", "value"),
+    ("rule", "value"),
     [
-        ("f1", 1.0, 0.3),
-        ("0.25", 1.0, 0.25),
-        ("precision=1", 1.0, 0.9),
-        ("precision=0.5", 1.0, 0.6),
-        ("recall=1", 1.0, 0.3),
-        ("recall=0.6", 1.0, 0.6),
+        ("f1", 0.3),
+        ("0.25", 0.25),
+        ("precision=1", 0.9),
+        ("precision=0.5", 0.6),
+        ("recall=1", 0.3),
+        ("recall=0.6", 0.6),
         # A false alarm costs nothing: warn as rarely as catches all. It costs much: hardly warn.
-        ("cost", 0.0, 0.3),
-        ("cost", 6.0, 0.9),
+        ("cost=0", 0.3),
+        ("cost=6.0", 0.9),
     ],
 )
-def test_a_rule_gives_its_threshold(rule: str, cost: float, value: float) -> None:
-    assert chosen(TRADE, rule, false_alarm=cost) == value
+def test_a_rule_gives_its_threshold(rule: str, value: float) -> None:
+    assert chosen(TRADE, rule) == value
 
 
-@pytest.mark.parametrize("rule", ["", "best", "precision", "precision=2", "recall=x", "1.5", "-1"])
+def test_a_rule_tells_what_a_false_alarm_is_worth() -> None:
+    assert [false_alarm_cost(rule) for rule in ("cost=2.5", "cost", "f1", "0.3")] == [2.5, 1, 1, 1]
+    assert chosen(TRADE, "cost") == chosen(TRADE, "cost=1")
+
+
+@pytest.mark.parametrize(
+    "rule", ["", "best", "precision", "precision=2", "recall=x", "1.5", "-1", "cost=-1", "cost="]
+)
 def test_what_is_no_rule_is_refused(rule: str) -> None:
     with pytest.raises(InvalidInput, match="not a rule"):
         chosen(TRADE, rule)
@@ -99,9 +114,9 @@ def test_the_first_step_warns_of_all_and_the_last_of_none() -> None:
 
 
 @settings(deadline=None)
-@given(st.integers(0, 2**32), st.integers(2, 150), st.floats(0, 50))
+@given(st.integers(0, 2**32), st.integers(2, 150), st.decimals(0, 50, places=2))
 def test_no_threshold_is_cheaper_than_the_one_chosen_by_cost(
-    seed: int, count: int, false_alarm: float
+    seed: int, count: int, false_alarm: Decimal
 ) -> None:
     rng = np.random.default_rng(seed)
     risk, failed = rng.random(count), rng.random(count) < 0.4
@@ -109,16 +124,16 @@ def test_no_threshold_is_cheaper_than_the_one_chosen_by_cost(
 
     def cost(threshold: float) -> float:
         missed, alarms = failed & (risk < threshold), ~failed & (risk >= threshold)
-        return float(spent[missed].sum() + false_alarm * alarms.sum())
+        return float(spent[missed].sum() + float(false_alarm) * alarms.sum())
 
-    found = chosen(trade_of(failed * 1.0, risk, spent), "cost", false_alarm=false_alarm)
+    found = chosen(trade_of(failed * 1.0, risk, spent), f"cost={false_alarm}")
     cheapest = min(cost(value) for value in (*risk, 0.0, NEVER))
     assert cost(found) == pytest.approx(cheapest)
 
 
 def test_where_failures_cost_little_it_is_cheapest_never_to_warn() -> None:
     trade = trade_of(np.array([0.0, 1, 0, 1, 0]), np.arange(5) / 5, np.full(5, 0.1))
-    assert chosen(trade, "cost", false_alarm=5.0) == NEVER
+    assert chosen(trade, "cost=5") == NEVER
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,8 @@ had not seen when it was trained: how many it would warn of, how many warnings w
 failures missed, and a set amount for each false alarm.
 
 RULE is a risk such as 0.5, or what to choose one by: f1 (the best F1), precision=0.8 (the lowest
-threshold that has it), recall=0.6 (the highest), cost (the cheapest; it may be never to warn).
+threshold that has it), recall=0.6 (the highest), cost=5 (the cheapest, where a false alarm is
+worth 5 core-hours; it may be never to warn), cost (where it is worth 1).
 Setting a threshold makes a new version of the model with the same trees, its scores and its report
 told for that threshold; `premortem models rollback` undoes it.
 
@@ -31,7 +32,7 @@ told for that threshold; `premortem models rollback` undoes it.
 
     premortem threshold --point submit --set precision=0.8
 
-    premortem threshold --set cost --false-alarm-cost 5
+    premortem threshold --set cost=5
 """
 _ROWS = 12
 
@@ -46,16 +47,14 @@ def threshold(
     rule: Annotated[
         str | None,
         typer.Option(
-            "--set", metavar="RULE", help="f1, cost, precision=0.8, recall=0.6, or a risk like 0.5."
+            "--set",
+            metavar="RULE",
+            help="f1, precision=0.8, recall=0.6, cost=5, or a risk like 0.5.",
         ),
     ] = None,
     point: Annotated[
         str | None, typer.Option(metavar="POINT", help="Only this point; all by default.")
     ] = None,
-    false_alarm_cost: Annotated[
-        float,
-        typer.Option(min=0, metavar="HOURS", help="Core-hours a false alarm is worth."),
-    ] = 1.0,
     model: Annotated[
         str, typer.Option(metavar="VERSION", help="Version of the model, or an alias.")
     ] = "champion",
@@ -75,36 +74,36 @@ def threshold(
         if rule is not None:
             names = [one.point.name for one in wanted]
             version = set_thresholds(
-                models, version, names, rule, false_alarm=false_alarm_cost,
+                models, version, names, rule,
                 pages=lambda report: {"report.html": report_page(report)},
             )  # fmt: skip
             loaded, _ = load_model(models, str(version.number))
             wanted = [loaded.points[name] for name in names]
     if as_json:
-        told = {one.point.name: _as_dict(one, version, false_alarm_cost) for one in wanted}
+        told = {one.point.name: _as_dict(one, version) for one in wanted}
         render.print_json({"model": version.number, "points": told})
         return
     for one in wanted:
-        _print(one, version, false_alarm_cost)
+        _print(one, version)
     if rule is not None:
         render.console().print(_registered(version))
 
 
-def _as_dict(one: PointModel, version: Version, false_alarm: float) -> dict[str, Any]:
+def _as_dict(one: PointModel, version: Version) -> dict[str, Any]:
     return {
         "threshold": one.threshold,
         "rule": one.rule,
         "judged": version.manifest.get("metrics", {}).get(one.point.name),
-        "trade": _rows(one, false_alarm),
+        "trade": _rows(one),
     }
 
 
-def _print(one: PointModel, version: Version, false_alarm: float) -> None:
+def _print(one: PointModel, version: Version) -> None:
     from premortem.apps.cli.render import console
     from premortem.apps.cli.render import threshold as risk
 
     title = f"{version} at {one.point}: warns {risk(one.threshold, 'from ')} ({one.rule})"
-    console().print(_table(title, _rows(one, false_alarm)))
+    console().print(_table(title, _rows(one)))
 
 
 def _registered(version: Version) -> str:
@@ -114,15 +113,17 @@ def _registered(version: Version) -> str:
     return f"{told}, not in use; 'premortem models promote {version}' changes that."
 
 
-def _rows(one: PointModel, false_alarm: float) -> list[dict[str, Any]]:
-    from premortem.training.thresholds import Trade
+def _rows(one: PointModel) -> list[dict[str, Any]]:
+    from premortem.training.thresholds import Trade, false_alarm_cost
 
-    trade = Trade.from_dict(one.trade)
+    trade, false_alarm = Trade.from_dict(one.trade), false_alarm_cost(one.rule)
     in_use = trade.place(one.threshold)
     return [
         {
             "threshold": value, "precision": trade.precision(at), "recall": trade.recall(at),
             "f1": trade.f1(at), "warned_share": _warned(trade, at),
+            "false_alarms": trade.false_alarms[at],
+            "missed_core_hours": trade.missed_core_hours[at],
             "cost_core_hours": trade.cost(at, false_alarm), "in_use": at == in_use,
         }
         for at, value in enumerate(trade.thresholds)
@@ -134,7 +135,7 @@ def _warned(trade: Trade, at: int) -> float:
 
 
 def _table(title: str, rows: list[dict[str, Any]]) -> Any:
-    from premortem.apps.cli.render import percent, table
+    from premortem.apps.cli.render import count, percent, table
     from premortem.apps.cli.render import threshold as risk
     from premortem.apps.markup import core_hours
 
@@ -142,11 +143,15 @@ def _table(title: str, rows: list[dict[str, Any]]) -> Any:
     shown = [
         row for at, row in enumerate(rows) if at % step == 0 or at == len(rows) - 1 or row["in_use"]
     ]
-    columns = ("threshold", "warned", "precision", "recall", "F1", "cost (core-hours)", "")
+    columns = (
+        "threshold", "warned", "precision", "recall", "F1", "false alarms", "missed (core-hours)",
+        "cost", "",
+    )  # fmt: skip
     cells = [
         (
             risk(row["threshold"]), percent(row["warned_share"]), percent(row["precision"]),
-            percent(row["recall"]), percent(row["f1"]), core_hours(row["cost_core_hours"]),
+            percent(row["recall"]), percent(row["f1"]), count(row["false_alarms"]),
+            core_hours(row["missed_core_hours"]), core_hours(row["cost_core_hours"]),
             "<" if row["in_use"] else "",
         )
         for row in shown

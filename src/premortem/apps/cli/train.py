@@ -122,14 +122,10 @@ def train(
         str,
         typer.Option(
             metavar="RULE",
-            help="From which risk on to warn: f1, cost, precision=0.8, recall=0.6, or 0.5; the "
-            "nearest to it there is.",
+            help="From which risk on to warn: f1, precision=0.8, recall=0.6, cost=5 (core-hours a "
+            "false alarm is worth), or a risk like 0.5; the nearest to it there is.",
         ),
     ] = "f1",
-    false_alarm_cost: Annotated[
-        float,
-        typer.Option(min=0, metavar="HOURS", help="Core-hours a false alarm is worth, for cost."),
-    ] = 1.0,
     since: Since = None,
     until: Until = None,
     seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Another seed.")] = 0,
@@ -166,7 +162,6 @@ def train(
         imbalance=Imbalance(imbalance),
         family=None if family == "auto" else Family(family),
         rule=threshold,
-        false_alarm_cost=false_alarm_cost,
         seed=seed,
         on=on,
         profiles=profiles,
