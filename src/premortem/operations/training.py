@@ -96,7 +96,7 @@ def register(
                 raise
             raise type(error)(
                 f"{error}; the model is not lost: it is kept in a registry of its own, "
-                f"--registry {place}"
+                f"--registry {place}; 'premortem models copy' brings it elsewhere"
             ) from error
 
 

@@ -108,6 +108,20 @@ class TestChanging:
         assert done.code == 2
         assert "challenger" in done.err
 
+    def test_copy_brings_a_version_elsewhere(
+        self, premortem: Run, registry: Registry, tmp_path: Path
+    ) -> None:
+        done = premortem("models", "copy", "champion", "elsewhere")
+        assert done.out == "v1 is v1 there, and not in use yet.\n"
+        assert premortem("models", "copy", "v1", "elsewhere", "--json").json["version"] == 2
+        there = open_registry(str(tmp_path / "elsewhere"))
+        assert there.aliases() == {}
+        copied, original = there.resolve("v2"), registry.resolve("v1")
+        assert copied.files == original.files
+        assert copied.manifest["metrics"] == original.manifest["metrics"]
+        promoted = premortem("models", "promote", "v2", "--registry", "elsewhere")
+        assert promoted.out == "v2 is the champion.\n"
+
     def test_delete_asks_first(
         self, premortem: Run, registry: Registry, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
@@ -161,6 +175,12 @@ class TestVersionsThatCannotBeLoaded:
             assert "Stack" not in done.err
         assert registry.aliases() == {"champion": 1}
         assert len(registry.history()) == 1
+
+    def test_are_not_copied(self, premortem: Run, broken: str) -> None:
+        done = premortem("models", "copy", "3", "elsewhere")
+        assert done.code in (1, 4)
+        assert broken in done.err
+        assert premortem("models", "list", "--registry", "elsewhere", "--json").json == []
 
     def test_are_not_gone_back_to(self, premortem: Run, registry: Registry, broken: str) -> None:
         registry.set_alias("champion", registry.resolve("3"))

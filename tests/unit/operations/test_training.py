@@ -94,7 +94,7 @@ def test_what_the_registry_refuses_at_last_is_kept_apart(
         register(
             open_registry(str(tmp_path / "models")), training, QUICK, report_of(training), pages
         )
-    found = re.search(r"kept in a registry of its own, --registry (\S+)$", str(refused.value))
+    found = re.search(r"kept in a registry of its own, --registry (\S+);", str(refused.value))
     assert found
     assert [str(path) for path in (tmp_path / "tmp").iterdir()] == [found[1]]
     kept = open_registry(found[1])

@@ -44,6 +44,7 @@ def add_to(app: typer.Typer) -> None:
     )
     models.command("rollback", help="Make the champion the one it was before.")(rollback)
     models.command("history", help="Show promotions, roll-backs and deletions.")(history)
+    models.command("copy", help="Copy a version that loads into another registry.")(copy)
     models.command("delete", help="Delete a version for good.")(delete)
     app.add_typer(models)
 
@@ -200,6 +201,24 @@ def history(context: typer.Context, registry: RegistryUrl = None, as_json: AsJso
     ]
     columns = ("when (UTC)", "version", "what happened", "as")
     render.console().print(render.table(None, columns, rows))
+
+
+def copy(
+    context: typer.Context,
+    version: VersionName,
+    target: Annotated[
+        str, typer.Argument(metavar="REGISTRY", help="Where to: a folder, or mlflow+http://…")
+    ],
+    registry: RegistryUrl = None,
+    as_json: AsJson = False,
+) -> None:
+    """Register a version elsewhere, where it gets a number of its own and no alias."""
+    from premortem.operations.copying import copy_version
+
+    with open_registry(context, registry) as source, open_registry(context, target) as other:
+        found = source.resolve(version)
+        now = copy_version(found, source, other)
+    _done(now, f"{found} is {now} there, and not in use yet.", as_json=as_json)
 
 
 def delete(
