@@ -110,6 +110,17 @@ _WANDB = (
     rf"""|\bwandb\.login\([^()\n]{{0,80}}\bkey[ \t]*=[ \t]*["']){_DONE}[\w-]{{16,}}+"""
 )
 _SSHPASS = rf"(\bsshpass[ \t]++(?:-(?:v|P[ \t]*+\S++)[ \t]++){{0,8}}-p[ \t]*+){_VALUE}"
+# Programs whose option for a password is one letter. Behind `mysql -p` alone stands a database.
+_BY_LETTER = (
+    r"(?:mysql(?:dump|admin|import|check|show)?|mariadb(?:-dump|-admin|-import|-check|-show)?)"
+    r"{rest}p",
+    r"mongo(?:sh|dump|restore|export|import)?{rest}p[ \t]*+",
+    r"redis-cli{rest}a[ \t]++",
+    r"ldap(?:add|compare|delete|modify|passwd|search|whoami){rest}w[ \t]*+",
+)
+_LETTER = "|".join(rf"\b{one}" for one in _BY_LETTER).replace(
+    "{rest}", r"[ \t]++(?:[^\n;&|]{0,500}?[ \t])??-"
+)
 _CURL = r"\bcurl\b[^\n]*+(?:(?<=\\)\n[^\n]*+){0,1000}"
 _CURL_USER = re.compile(
     r"""((?:^|(?<=\s))(?:-[a-z]{0,8}u[ \t]*+|--(?:proxy-)?user(?:[ \t]++|=)))(["'])?"""
@@ -150,6 +161,7 @@ _RULES = (
     _Rule(("://",), re.compile(_URL_PASSWORD)),
     _Rule(("wandb",), re.compile(_WANDB)),
     _Rule(("sshpass",), re.compile(_SSHPASS)),
+    _Rule(("mysql", "mariadb", "mongo", "redis", "ldap"), re.compile(rf"({_LETTER}){_VALUE}")),
     _Rule(("curl",), re.compile(_CURL), _without_password),
     _Rule(_NAMES, re.compile(_assigned(rf"{_NAME}[\w.-]{{0,40}}", _VALUE), _ANY)),
     _Rule(_NAMES, re.compile(_option(rf"{_NAME}[\w-]{{0,40}}", _VALUE), _ANY)),
@@ -163,9 +175,9 @@ _RULES = (
 def redacted(text: str) -> str:
     """The text with every value that looks like a secret replaced; lines stay where they are.
 
-    Values of names such as ``API_KEY`` or ``--password``, passwords in addresses and of curl and
-    sshpass, authorization headers, JSON Web Tokens, keys of known shapes and private key blocks.
-    What the shell fills in stays:
+    Values of names such as ``API_KEY`` or ``--password``, passwords in addresses and of curl,
+    sshpass and clients of databases, authorization headers, JSON Web Tokens, keys of known shapes
+    and private key blocks. What the shell fills in stays:
 
     >>> redacted("export DB_PASSWORD=hunter2 TOKEN=$MY_TOKEN")
     'export DB_PASSWORD=[redacted] TOKEN=$MY_TOKEN'
