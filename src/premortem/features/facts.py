@@ -65,7 +65,15 @@ class Facts:
     @property
     def users(self) -> Array:
         """The number of each job's user, the same for the same one; -1 for nobody known."""
-        ranks = self.names[str(L.USER)].rank("dense").cast(pl.Int64) - 1
+        return self._numbered(L.USER)
+
+    @property
+    def clusters(self) -> Array:
+        """The number of each job's cluster."""
+        return self._numbered(L.CLUSTER)
+
+    def _numbered(self, group: int) -> Array:
+        ranks = self.names[str(group)].rank("dense").cast(pl.Int64) - 1
         return ranks.fill_null(-1).to_numpy()
 
 

@@ -9,6 +9,8 @@ are news of that user more than of the cluster: of anyone's jobs, only so many c
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numba import njit
 
@@ -22,19 +24,42 @@ MOST_OF_A_USER = 20.0
 # How firmly the model is believed before any job has ended, in information: a job at even odds
 # adds a quarter, one at a risk of 0.02 a fiftieth.
 TRUST = 7.0
-# How many of the last jobs to end matter at all.
-LAST = 2000
+# How many of a cluster's last jobs to end matter at all: one before them counts a ten-thousandth.
+LAST = 4000
 
 
-def followed(risk: Array, *, outcomes: Array, ended: Array, moments: Array, users: Array) -> Array:
-    """The risk of each job as it would have been told at its moment.
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """How jobs ended: `outcomes` are 1 for failed, 0 for completed, NaN for what does not count.
 
-    `outcomes` (1 failed, 0 completed, NaN for neither), `ended` (NaN for not yet) and `users`
-    (whole numbers, negative for unknown) are those of the same jobs.
+    `ended` is when, NaN for not yet; `users` and `clusters` are whole numbers, negative for
+    unknown.
     """
+
+    outcomes: Array
+    ended: Array
+    users: Array
+    clusters: Array
+
+
+def followed(risk: Array, ends: Ends, moments: Array) -> Array:
+    """The risk of each job as it would have been told at its moment, given the ends of the same."""
+    found = risk.astype(np.float64)
+    for cluster in np.unique(ends.clusters):
+        its = np.flatnonzero(ends.clusters == cluster)
+        found[its] = _followed_one(
+            found[its], ends.outcomes[its], ends.ended[its], ends.users[its], moments[its]
+        )
+    return found
+
+
+def _followed_one(
+    risk: Array, outcomes: Array, ended: Array, users: Array, moments: Array
+) -> Array:
+    """The same for the jobs of one cluster."""
     over = np.flatnonzero(~np.isnan(ended) & ~np.isnan(outcomes))
     over = over[np.argsort(ended[over], kind="stable")]
-    odds = log_odds(risk.astype(np.float64))
+    odds = log_odds(risk)
     offsets = np.zeros(len(over) + 1)
     _learn_offsets(
         odds[over], outcomes[over].astype(np.float64), users[over].astype(np.int64),

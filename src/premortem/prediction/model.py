@@ -21,7 +21,7 @@ from premortem.models.engines import engine
 from premortem.models.port import Array
 from premortem.prediction.kinds import Kinds, place_of
 
-FORMAT = 2
+FORMAT = 3
 _DESCRIPTION = "model.json"
 
 
@@ -115,13 +115,15 @@ class PointModel:
 class Model:
     """Everything that was trained together; `zone` is that of the site's clock.
 
-    `labels` is the policy its outcomes were read by, as plain values.
+    `labels` is the policy its outcomes were read by, as plain values. No job submitted after
+    `learned_until`, in seconds since 1970, was learned from.
     """
 
     points: Mapping[str, PointModel]
     family: Family
     zone: str
     labels: Mapping[str, Any] = field(default_factory=dict)
+    learned_until: float = 0.0
 
     def at(self, point: Point) -> PointModel:
         """The model of a point; raises `NotFound` with those there are."""
@@ -141,7 +143,7 @@ class Model:
         """Write the model's files into an empty folder."""
         described: dict[str, Any] = {
             "format": FORMAT, "family": str(self.family), "zone": self.zone,
-            "labels": dict(self.labels), "points": {},
+            "labels": dict(self.labels), "learned_until": self.learned_until, "points": {},
         }  # fmt: skip
         for name, one in self.points.items():
             place = name.replace("@", "-")
@@ -177,7 +179,9 @@ class Model:
             points = {
                 name: _point(name, one, folder, family) for name, one in told["points"].items()
             }
-            return cls(points, family, str(told["zone"]), told["labels"])
+            return cls(
+                points, family, str(told["zone"]), told["labels"], float(told["learned_until"])
+            )
         except FileNotFoundError as error:
             raise NotFound(f"there is no model in {folder}: {error.filename} is missing") from error
         except (AttributeError, KeyError, TypeError, ValueError) as error:

@@ -18,7 +18,7 @@ from premortem.jobs.fields import Kind
 from premortem.jobs.labels import LabelPolicy
 from premortem.jobs.numbers import NUMBERS
 from premortem.jobs.states import STATES, Progress
-from premortem.models.following import LAST, followed
+from premortem.models.following import LAST, Ends, followed
 from premortem.models.port import Array
 from premortem.prediction.model import Model, PointModel
 from premortem.prediction.reasons import Reason, reasons
@@ -130,12 +130,12 @@ def predict(
     for one in filter(None, dict.fromkeys(points.values())):
         asked = np.zeros(labelled.height, dtype=bool)
         asked[[place for place, its in points.items() if its == one]] = True
-        lately = _ended_lately(
-            facts.ended, facts.outcomes, before=float(facts.submitted[asked].min())
-        )
+        lately = _ended_lately(facts, asked, model.learned_until)
         rows = Replay(model.zone).rows(labelled, one, only=asked | lately, as_of=as_of, facts=facts)
         mine = asked[rows.jobs]
-        risk = risk_as_told(model.at(one).risk(rows.values), facts, rows.jobs, rows.moments)
+        risk = risk_as_told(
+            model.at(one).risk(rows.values), facts, rows.jobs, rows.moments, by=lately
+        )
         told = predictions(
             model.at(one), rows.values[mine], [records[int(place)] for place in rows.jobs[mine]],
             risk=risk[mine], most_reasons=most_reasons, voice=voice,
@@ -144,15 +144,17 @@ def predict(
     return [found[place] for place in map(int, places) if place in found]
 
 
-def risk_as_told(risk: Array, facts: Facts, jobs: Array, moments: Array) -> Array:
+def risk_as_told(
+    risk: Array, facts: Facts, jobs: Array, moments: Array, *, by: Array | None = None
+) -> Array:
     """The model's risk of these jobs, places among the facts, as it is told at these moments.
 
-    It follows the cluster by those among them that had ended.
+    It follows the cluster by those among them that had ended; with `by`, a truth value for each of
+    the facts, only by those of which it is true. None may be one that the model learned from.
     """
-    return followed(
-        risk, outcomes=facts.outcomes[jobs], ended=facts.ended[jobs], moments=moments,
-        users=facts.users[jobs],
-    )  # fmt: skip
+    outcomes = facts.outcomes if by is None else np.where(by, facts.outcomes, np.nan)
+    ends = Ends(outcomes[jobs], facts.ended[jobs], facts.users[jobs], facts.clusters[jobs])
+    return followed(risk, ends, moments)
 
 
 def _last_seen(jobs: pl.DataFrame, now: datetime) -> Array | None:
@@ -162,12 +164,20 @@ def _last_seen(jobs: pl.DataFrame, now: datetime) -> Array | None:
     return seen.to_series().dt.epoch("s").cast(pl.Float64).fill_null(np.nan).to_numpy()
 
 
-def _ended_lately(ended: Array, outcomes: Array, *, before: float) -> Array:
-    """The last jobs that had ended before a moment, and all that ended since."""
-    over = np.where(np.isnan(outcomes), np.nan, ended)
-    earlier = np.sort(over[over < before])
-    since = earlier[-LAST] if len(earlier) >= LAST else -np.inf
-    return over >= since
+def _ended_lately(facts: Facts, asked: Array, learned_until: float) -> Array:
+    """The jobs that the risk of those asked for follows: of their clusters, new to the model.
+
+    They are the last that had ended when the first of those was submitted, and all since.
+    """
+    found = np.zeros(len(asked), dtype=bool)
+    new = ~np.isnan(facts.outcomes) & (facts.submitted > learned_until)
+    clusters = facts.clusters
+    for cluster in np.unique(clusters[asked]):
+        here = clusters == cluster
+        ended = np.where(new & here, facts.ended, np.nan)
+        earlier = np.sort(ended[ended < facts.submitted[asked & here].min()])
+        found |= ended >= (earlier[-LAST] if len(earlier) >= LAST else -np.inf)
+    return found
 
 
 def predictions(

@@ -12,19 +12,19 @@ import polars as pl
 
 from premortem.errors import InvalidInput
 from premortem.features.catalogue import Family, feature_set
-from premortem.features.facts import facts_of
+from premortem.features.facts import Facts, facts_of
 from premortem.features.points import DEFAULT_POINTS, SUBMIT, Point
 from premortem.features.replay import Replay
 from premortem.jobs.labels import LabelPolicy
 from premortem.models.boosted import BoostedTrees
-from premortem.models.engines import ENGINES
-from premortem.models.following import followed
+from premortem.models.engines import ENGINES, engine
 from premortem.models.parameters import BOLD, LIBRARY, TreeParameters
 from premortem.models.port import Array, Classifier, Moments
+from premortem.prediction.predict import risk_as_told
 from premortem.training import metrics
 from premortem.training.baselines import BASELINES, OnColumns, baselines
 from premortem.training.hindsight import hindsight
-from premortem.training.imbalance import Balanced, Imbalance
+from premortem.training.imbalance import Balanced, Imbalance, require_smote
 from premortem.training.metrics import Decided
 from premortem.training.splits import Split, splits, validation
 from premortem.training.tuned import AUTO, TunedTrees
@@ -118,6 +118,10 @@ def benchmark_log(
         raise InvalidInput(
             f"no such model: {', '.join(unknown)}; there are {', '.join(CONTENDERS)}"
         )
+    for name in set(models or ()) & set(ENGINES):
+        engine(name)
+    if Imbalance.SMOTE in imbalance:
+        require_smote()
     labelled = policy.label(jobs)
     facts = facts_of(labelled, zone=zone)
     outcomes = facts.outcomes
@@ -145,8 +149,8 @@ def benchmark_log(
             }
             plain = BoostedTrees(replace(LIBRARY, rounds=trees), seed=seed)
             contenders[UNTUNED] = OnColumns(plain, features.places)
-            for name, engine in ((TUNED, MODEL), (AUTO, AUTO)):
-                tuned = TunedTrees(engine=engine, budget=Budget(trials), seed=seed)
+            for name, kind in ((TUNED, MODEL), (AUTO, AUTO)):
+                tuned = TunedTrees(engine=kind, budget=Budget(trials), seed=seed)
                 contenders[name] = OnColumns(tuned, features.places)
             contenders |= baselines(features, lambda: _trees(trees, seed))
             contenders = {n: c for n, c in contenders.items() if n in (models or USUAL)}
@@ -155,14 +159,14 @@ def benchmark_log(
                 contenders[f"{MODEL}+{strategy}"] = OnColumns(learner, features.places)
         population = _Population(
             point, values, outcomes[who], facts.submitted[who], facts.ended[who],
-            rows.moments[counted], facts.users[who],
+            rows.moments[counted], facts, who,
         )  # fmt: skip
         results += _judged(population, cuts, contenders, progress)
     return results
 
 
-def _trees(trees: int, seed: int, engine: str = MODEL) -> BoostedTrees:
-    return BoostedTrees(TreeParameters(rounds=trees), engine=engine, seed=seed)
+def _trees(trees: int, seed: int, kind: str = MODEL) -> BoostedTrees:
+    return BoostedTrees(TreeParameters(rounds=trees), engine=kind, seed=seed)
 
 
 def _bold_trees(trees: int, seed: int) -> BoostedTrees:
@@ -172,7 +176,7 @@ def _bold_trees(trees: int, seed: int) -> BoostedTrees:
 
 @dataclass(frozen=True, slots=True)
 class _Population:
-    """The jobs of a point whose outcome counts, with their rows."""
+    """The jobs of a point whose outcome counts, with their rows; `places` are theirs in `facts`."""
 
     point: Point
     values: Array
@@ -180,7 +184,8 @@ class _Population:
     submitted: Array
     ended: Array
     moments: Array
-    users: Array
+    facts: Facts
+    places: Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,10 +280,9 @@ def _scored(
     risk = model.risk(population.values[test])
     if _judges_itself(model):
         # As it is used: every risk corrected by what was known of other jobs at its moment.
-        risk = followed(
-            risk, outcomes=population.outcomes[test], ended=population.ended[test],
-            moments=population.moments[test], users=population.users[test],
-        )  # fmt: skip
+        risk = risk_as_told(
+            risk, population.facts, population.places[test], population.moments[test]
+        )
     done = perf_counter()
     return _Scored(
         population.outcomes[test], risk, population.ended[test], threshold, len(values),

@@ -165,7 +165,7 @@ def train(
         raise InvalidInput(f"nothing can be trained: {told}")
     model = Model(
         {name: one.model for name, one in trained.items()}, fitting.family, zone,
-        policy.as_dict(),
+        policy.as_dict(), float(site.facts.submitted[_counted(site.facts)].max()),
     )  # fmt: skip
     notes = [f"{point}: {one.note}" for point, one in trained.items() if one.note]
     return Training(model, trained, left_out, labelled, interrupted, (*fitting.notes(), *notes))
@@ -199,6 +199,12 @@ class _Site:
     family: Family
 
 
+def _counted(facts: Facts) -> Array:
+    """Which jobs can be learned from."""
+    counted: Array = ~np.isnan(facts.outcomes) & ~np.isnan(facts.ended)
+    return counted
+
+
 def _train_point(
     site: _Site,
     point: Point,
@@ -212,7 +218,7 @@ def _train_point(
         raise _Stopped
     progress(f"{point}: features")
     features = feature_set(point, site.family)
-    counted = ~np.isnan(site.facts.outcomes) & ~np.isnan(site.facts.ended)
+    counted = _counted(site.facts)
     told = has_values(site.facts, sampled=has_samples(site.labelled))
     places = [place for place in features.places if told[place]]
     rows = Replay(site.zone).rows(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from premortem.models.following import MOST_OF_A_USER, followed
+from premortem.models.following import MOST_OF_A_USER, Ends, followed
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -35,7 +35,13 @@ def risks(low: float, high: float) -> Array:
 
 def told(risk: Array, outcomes: Array, users: Array = MOMENTS % 50) -> Array:
     """Each job's risk, told a second before it ends and after the one before it did."""
-    return followed(risk, outcomes=outcomes, ended=MOMENTS + 1, moments=MOMENTS, users=users)
+    return at_one_cluster(risk, outcomes, MOMENTS + 1, MOMENTS, users)
+
+
+def at_one_cluster(
+    risk: Array, outcomes: Array, ended: Array, moments: Array, users: Array
+) -> Array:
+    return followed(risk, Ends(outcomes, ended, users, np.zeros(len(risk))), moments)
 
 
 def test_a_cluster_that_fails_more_than_expected_raises_the_risk() -> None:
@@ -65,10 +71,8 @@ def test_one_users_burst_says_less_of_the_cluster_than_everyones() -> None:
 
 def test_before_any_end_the_risk_is_the_models_own() -> None:
     risk = np.array([0.2, 0.7, 0.4])
-    found = followed(
-        risk, outcomes=np.ones(3), ended=np.full(3, 100.0), moments=np.array([1.0, 50.0, 100.0]),
-        users=np.arange(3),
-    )  # fmt: skip
+    asked = np.array([1.0, 50.0, 100.0])
+    found = at_one_cluster(risk, np.ones(3), np.full(3, 100.0), asked, np.arange(3))
     assert found.tolist() == risk.tolist()
 
 
@@ -80,8 +84,8 @@ def test_what_ends_at_a_moment_or_later_does_not_count(
     ended = moments + lasted
     other = np.where(ended >= instant, 1 - outcomes, outcomes)
     before = moments <= instant
-    one = followed(risk, outcomes=outcomes, ended=ended, moments=moments, users=users)
-    two = followed(risk, outcomes=other, ended=ended, moments=moments, users=users)
+    one = at_one_cluster(risk, outcomes, ended, moments, users)
+    two = at_one_cluster(risk, other, ended, moments, users)
     assert one[before].tolist() == two[before].tolist()
     assert ((one >= 0) & (one <= 1)).all()
 
@@ -92,7 +96,7 @@ def test_jobs_told_at_one_moment_keep_their_order(
 ) -> None:
     risk, outcomes, ended, _, users = np.array(jobs, dtype=float).T
     asked = np.full(len(risk), 10.0)
-    found = followed(risk, outcomes=outcomes, ended=ended, moments=asked, users=users)
+    found = at_one_cluster(risk, outcomes, ended, asked, users)
     assert (np.diff(found[np.argsort(risk)]) >= 0).all()
 
 
@@ -100,7 +104,17 @@ def test_jobs_that_count_for_nothing_and_those_that_run_change_nothing() -> None
     risk, moments = np.full(4, 0.3), np.arange(4.0) + 10
     outcomes = np.array([np.nan, 1.0, 1.0, 0.0])
     ended = np.array([1.0, np.nan, np.nan, 50.0])
-    found = followed(
-        risk, outcomes=outcomes, ended=ended, moments=moments, users=np.zeros(4)
-    )  # fmt: skip
+    found = at_one_cluster(risk, outcomes, ended, moments, np.zeros(4))
     assert found.tolist() == risk.tolist()
+
+
+def test_each_cluster_is_followed_by_itself() -> None:
+    risk, users = risks(0.05, 0.3), MOMENTS % 50
+    outcomes, clusters = drawn(2 * risk), MOMENTS % 2
+    outcomes[clusters == 1] = drawn(risk)[clusters == 1]
+    found = followed(risk, Ends(outcomes, MOMENTS + 1, users, clusters), MOMENTS)
+    for cluster in (0, 1):
+        its = clusters == cluster
+        alone = at_one_cluster(risk[its], outcomes[its], MOMENTS[its] + 1, MOMENTS[its], users[its])
+        assert found[its].tolist() == alone.tolist()
+    assert found[clusters == 0].mean() > found[clusters == 1].mean() + 0.1

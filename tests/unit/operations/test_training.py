@@ -17,8 +17,8 @@ from premortem.errors import InvalidInput
 from premortem.features.facts import facts_of
 from premortem.features.points import START, SUBMIT
 from premortem.features.replay import Replay
-from premortem.models.following import followed
 from premortem.operations.training import history, load_model, register
+from premortem.prediction.predict import risk_as_told
 from premortem.registry import open_registry
 from premortem.stores import open_store
 from premortem.testing.synthetic import SyntheticCluster
@@ -54,10 +54,7 @@ class TestChampion:
         rows = Replay().rows(training.labelled, SUBMIT, facts=facts)
         at = np.searchsorted(rows.jobs, judged.jobs)
         bare = earlier.model.at(SUBMIT).risk(rows.values[at])
-        told = followed(
-            bare, outcomes=judged.outcomes, ended=facts.ended[judged.jobs],
-            moments=rows.moments[at], users=facts.users[judged.jobs],
-        )  # fmt: skip
+        told = risk_as_told(bare, facts, judged.jobs, rows.moments[at])
         score = metrics.average_precision(judged.outcomes, told)
         assert f"that of v1 {score:.3f}" in why
         assert f"{score:.3f}" != f"{metrics.average_precision(judged.outcomes, bare):.3f}"

@@ -11,7 +11,7 @@ from premortem.apps.cli import bench_imbalance
 from premortem.apps.cli import logs as given
 from premortem.apps.cli.bench_imbalance import strategy_rows
 from premortem.apps.cli.exits import exit_code
-from premortem.apps.cli.files import write_page
+from premortem.apps.cli.files import require_place, write_page
 from premortem.apps.cli.logs import parsed_points, read_logs, reading
 from premortem.apps.cli.options import AsJson, Invocation
 from premortem.apps.cli.progress import Status
@@ -166,6 +166,8 @@ def bench(
     chosen = load_settings(label_policy, environment={}).values if label_policy else settings
     policy = chosen.labels.policy()
     policy = replace(policy, ignored=policy.ignored | frozenset(ignore or ()))
+    if html:
+        require_place(html)
     wanted = parsed_points(points, DEFAULT_POINTS)
     strategies = parsed_strategies(imbalance or ())
     results: list[LogResults] = []
