@@ -159,21 +159,25 @@ def predict_pending(
     store: Store,
     model: Model,
     *,
+    cluster: str | None = None,
     point: Point | None = None,
     most_reasons: int = 3,
     voice: Literal["your", "their"] = "their",
     now: datetime | None = None,
 ) -> Answer:
-    """Predictions for every job that waits, the riskiest first."""
+    """Predictions for every job that waits, on one cluster or all, the riskiest first."""
     jobs = history(store)
     asked = jobs.filter(pl.col("state").is_in(_WAITING))
+    if cluster is not None:
+        asked = asked.filter(pl.col("cluster") == cluster)
     found = _predict(jobs, model, asked, point, most_reasons, voice, now)
     return replace(found, predictions=sorted(found.predictions, key=lambda one: -one.risk))
 
 
 def _newest(jobs: pl.DataFrame) -> pl.DataFrame:
-    """The last run of a job; of an array's number, the last run of each task."""
-    last = jobs.sort("submit_time").unique("job_id", keep="last", maintain_order=True)
+    """The last run of a job on each cluster; of an array's number, the last run of each task."""
+    last = jobs.sort("cluster", "submit_time")
+    last = last.unique(["cluster", "job_id"], keep="last", maintain_order=True)
     return last.sort("array_task_id", maintain_order=True)
 
 

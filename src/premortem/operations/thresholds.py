@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from premortem.errors import InvalidInput
-from premortem.operations.training import CHALLENGER, CHAMPION, REPORT
+from premortem.operations.training import REPORT
 from premortem.prediction.model import Model
+from premortem.registry import CHALLENGER, CHAMPION
 from premortem.registry.disk import disk_errors_told
 from premortem.registry.port import Registry, Version
 from premortem.training.report import FORMAT, judged_again

@@ -24,7 +24,7 @@ from premortem.jobs.numbers import NUMBERS
 from premortem.jobs.samples import with_samples
 from premortem.prediction.model import Model
 from premortem.prediction.predict import risk_as_told
-from premortem.registry import open_registry
+from premortem.registry import CHALLENGER, CHAMPION, open_registry
 from premortem.registry.disk import disk_errors_told
 from premortem.registry.port import Overtaken, Registry, Version
 from premortem.stores.port import JobQuery, Store
@@ -32,7 +32,6 @@ from premortem.training import metrics
 from premortem.training.doubts import doubts
 from premortem.training.train import Judged, Options, Training
 
-CHAMPION, CHALLENGER = "champion", "challenger"
 REPORT = "report.json"
 # The fields that training and prediction read.
 HISTORY = tuple(dict.fromkeys((*KEY, *NUMBERS, *INPUTS, *LABEL_INPUTS, "seen_at")))
@@ -90,14 +89,13 @@ def register(
         manifest = manifest_of(training, options) | {"warnings": doubts(report)}
         try:
             return _added(registry, training, files, manifest)
-        except (InvalidInput, Unavailable) as error:
-            place = _kept_apart(files, manifest)
-            if place is None:
-                raise
-            raise type(error)(
-                f"{error}; the model is not lost: it is kept in a registry of its own, "
-                f"--registry {place}; 'premortem models copy' brings it elsewhere"
-            ) from error
+        except PremortemError as error:
+            if place := _kept_apart(files, manifest):
+                error.args = (
+                    f"{error}; the model is not lost: it is kept in a registry of its own, "
+                    f"--registry {place}; 'premortem models copy' brings it elsewhere",
+                )
+            raise
 
 
 def _added(
@@ -177,6 +175,7 @@ def _is_better(registry: Registry, training: Training) -> tuple[bool, str]:
         if missing:
             return False, f"it does not predict at {', '.join(missing)}, as {version} does"
         champion = Model.load(registry.fetch(version))
+        champion.prepare()
     except NotFound:
         return True, "it is the first"
     except (Unavailable, MissingExtra) as error:

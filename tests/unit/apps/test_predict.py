@@ -93,6 +93,28 @@ class TestWhatIsListed:
         assert [one["array_task_id"] for one in told] == [6, 7]
 
 
+class TestSeveralClusters:
+    @pytest.fixture(autouse=True)
+    def twice(self, site: Path, jobs: pl.DataFrame) -> None:
+        """The same numbers on another cluster, too."""
+        with closing(open_store(f"sqlite:///{site / 'jobs.db'}")) as store:
+            store.append(jobs.tail(3).with_columns(cluster=pl.lit("other")))
+
+    def test_a_number_is_that_of_each(self, premortem: Run, waiting: str) -> None:
+        told = premortem("predict", waiting, "--json").json["predictions"]
+        assert len({one["cluster"] for one in told}) == len(told) == 2
+        heading, *_ = premortem("predict", waiting, "--reasons", "0").out.splitlines()
+        assert heading.split()[:2] == ["cluster", "job"]
+
+    def test_one_alone_can_be_asked_for(self, premortem: Run, waiting: str) -> None:
+        for asked in ((waiting,), ("--all-pending",)):
+            done = premortem("predict", *asked, "--cluster", "other", "--json")
+            assert {one["cluster"] for one in done.json["predictions"]} == {"other"}
+        done = premortem("predict", waiting, "--cluster", "other", "--slurm")
+        assert done.code == 1
+        assert "leave --cluster out" in done.err
+
+
 class TestNotReached:
     def test_such_jobs_are_left_out_and_named(
         self, premortem: Run, site: Path, started: str, waiting: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -78,6 +79,21 @@ class TestChampion:
         full = register(registry, both, QUICK, report_of(both))
         assert full.champion
         assert "cannot be loaded any more" in full.why
+
+    def test_one_whose_engine_is_not_installed_stays(
+        self, jobs: pl.DataFrame, training: Training, tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:  # fmt: skip
+        registry = open_registry(str(tmp_path / "models"))
+        options = replace(QUICK, engine="lightgbm")
+        earlier = train(jobs.head(1200), points=[SUBMIT], options=options)
+        register(registry, earlier, options, report_of(earlier))
+        monkeypatch.setitem(sys.modules, "lightgbm", None)
+        monkeypatch.delitem(sys.modules, "premortem.models.engine_lightgbm")
+        done = register(registry, training, QUICK, report_of(training))
+        assert not done.champion
+        assert "cannot be loaded now" in done.why
+        assert registry.aliases() == {"champion": 1, "challenger": 2}
 
 
 def test_what_the_registry_refuses_at_last_is_kept_apart(

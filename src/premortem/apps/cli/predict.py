@@ -63,7 +63,9 @@ def predict(
     point: Annotated[
         str, typer.Option(metavar="POINT", help="submit, start, running@2min, or auto.")
     ] = "auto",
-    cluster: Annotated[str | None, typer.Option(metavar="NAME", help="Cluster it ran on.")] = None,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only jobs of this cluster, of the store.")
+    ] = None,
     model: Annotated[
         str, typer.Option(metavar="VERSION", help="Version of the model, or an alias.")
     ] = "champion",
@@ -84,12 +86,16 @@ def predict(
         raise InvalidInput("name the jobs to predict, or say --all-pending")
     if all_pending and (slurm or url):
         raise InvalidInput("--slurm is for jobs by number: name them, or leave it out")
+    if cluster and (slurm or url):
+        raise InvalidInput("--slurm asks the cluster that it reaches: leave --cluster out")
     invocation: Invocation = context.obj
     at = None if point == "auto" else parse_point(point)
     with open_registry(context, registry) as models, invocation.store(store) as source:
         loaded, version = load_model(models, model)
         if all_pending:
-            answer = predict_pending(source, loaded, point=at, most_reasons=reasons)
+            answer = predict_pending(
+                source, loaded, cluster=cluster, point=at, most_reasons=reasons
+            )
         elif slurm or url:
             settings = invocation.settings().values
             with open_cluster(settings, url) as asked:
@@ -142,7 +148,15 @@ def _print(found: Sequence[Prediction]) -> None:
 
     output = console()
     thresholds = {one.point: one.threshold for one in found}
-    rows = [_row(one, one.point if len(thresholds) > 1 else None) for one in found]
+    several = len({one.cluster for one in found}) > 1
+    rows = [
+        _row(
+            one,
+            point=one.point if len(thresholds) > 1 else None,
+            cluster=one.cluster if several else None,
+        )
+        for one in found
+    ]
     unlimited = output.options.update(width=10_000)
 
     def made(*without: str) -> Table:
@@ -173,8 +187,8 @@ def _print(found: Sequence[Prediction]) -> None:
         output.print(told, style="dim", markup=False)
 
 
-def _row(one: Prediction, point: str | None) -> dict[str, str | Text]:
-    """The cells of a job by column."""
+def _row(one: Prediction, *, point: str | None, cluster: str | None) -> dict[str, str | Text]:
+    """The cells of a job by column; point and cluster only where they differ."""
     from rich.text import Text
 
     from premortem.apps.cli.render import job_number, percent, printable, shown, words
@@ -182,6 +196,7 @@ def _row(one: Prediction, point: str | None) -> dict[str, str | Text]:
     cause = f"{words(one.cause)} ({percent(one.cause_share)})"
     foretold = Text("fails", "red") if one.fails else Text("completes", "green")
     return {
+        **({"cluster": printable(cluster)} if cluster else {}),
         "job": job_number(one.as_dict()),
         "user": printable(one.user or ""),
         "start (UTC)": shown(one.start_time),
