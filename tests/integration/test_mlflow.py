@@ -19,7 +19,8 @@ from mlflow_server import MlflowServer, free_port
 from model_folders import folder_of, loadable_model, trained
 
 from premortem.errors import InvalidInput, NotFound, PremortemError, Unavailable
-from premortem.registry import Registry, open_registry
+from premortem.registry import Overtaken, Registry, open_registry
+from premortem.registry.mlflow import MlflowRegistry
 
 # Registers a version, and is killed when all but the last step is done.
 KILLED = """
@@ -95,6 +96,22 @@ class TestWhatMlflowShows:
 
 
 class TestOthersOnTheServer:
+    def test_one_that_took_the_place_while_files_were_sent(
+        self, url: str, registry: Registry, model: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        sent = MlflowRegistry._run
+
+        def slowly(self: MlflowRegistry, *given: Any) -> Any:
+            monkeypatch.setattr(MlflowRegistry, "_run", sent)
+            open_registry(url).add(model, {"n": 1}, alias="champion")
+            return sent(self, *given)
+
+        monkeypatch.setattr(MlflowRegistry, "_run", slowly)
+        with pytest.raises(Overtaken):
+            registry.add(model, {"n": 2}, alias="champion", instead_of=0)
+        assert [version.manifest["n"] for version in registry.versions()] == [1]
+        assert registry.aliases() == {"champion": 1}
+
     def test_an_alias_moved_there_counts_here(
         self, registry: Registry, client: Any, name: str, model: Path
     ) -> None:

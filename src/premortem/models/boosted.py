@@ -59,7 +59,7 @@ class BoostedTrees:
             outcomes = outcomes[rows]
         if set(np.unique(outcomes)) != {0, 1}:
             raise InvalidInput("training needs jobs that failed (1) and jobs that completed (0)")
-        self._width, self.used = values.shape[1], used_columns(values)
+        self._width, self.used = values.shape[1], used_columns(values, rows)
         library = engine(self.engine)
         data = library.data(finite(values, self.used, rows), outcomes, weights)
         self._booster, _ = library.train(
@@ -90,9 +90,10 @@ class BoostedTrees:
         return self._threads or (1 if rows < _ROWS_WORTH_THREADS else 0)
 
 
-def used_columns(values: Array) -> Array:
-    """The places of the columns that have a value at all."""
-    used = np.flatnonzero([_has_any(column) for column in values.T])
+def used_columns(values: Array, rows: Array | None = None) -> Array:
+    """The places of the columns that have a value at all; with `rows`, in one of those."""
+    chosen = slice(None) if rows is None else rows
+    used = np.flatnonzero([_has_any(column[chosen]) for column in values.T])
     if not len(used):
         raise InvalidInput("training needs a column with values: all are missing")
     return used

@@ -122,11 +122,6 @@ class Mixture:
         found /= found.sum(axis=1, keepdims=True)
         return found
 
-    def assign_one(self, row: Array) -> tuple[int, float]:
-        """The same of a single row, as a live replay gives it."""
-        profiles, closeness = self.assign(row[np.newaxis])
-        return int(profiles[0]), float(closeness[0])
-
     def _check(self, values: Array) -> None:
         width = len(self._columns) if self.width is None else self.width
         if values.ndim != 2 or values.shape[1] != width:

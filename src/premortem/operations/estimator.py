@@ -17,8 +17,9 @@ from premortem.features.catalogue import Family
 from premortem.features.points import parse_point
 from premortem.jobs.fields import KEY, Kind
 from premortem.jobs.labels import LabelPolicy
+from premortem.jobs.spellings import require_zone
 from premortem.models.port import Array
-from premortem.operations.given import Jobs, among, completed, jobs_from
+from premortem.operations.given import Jobs, among, as_history, jobs_from
 from premortem.prediction.model import Model
 from premortem.prediction.predict import Prediction, policy_of, predict
 from premortem.training.imbalance import Imbalance
@@ -87,11 +88,11 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, jobs: Jobs, y: None = None) -> Self:
         """Learn from jobs that ended; `y` is there by convention, and not looked at."""
-        known = completed(jobs_from(jobs))
+        known = as_history(jobs_from(jobs))
         named = [self.points] if isinstance(self.points, str) else self.points
         training = train(
             known, points=[parse_point(name) for name in named], policy=self.labels,
-            options=self._options(), zone=self.zone,
+            options=self._options(), zone=require_zone(self.zone),
         )  # fmt: skip
         self.left_out_ = dict(training.left_out)
         for point, why in self.left_out_.items():

@@ -14,6 +14,7 @@ from premortem.jobs.samples import SAMPLES, SAMPLES_DTYPE
 
 # A Polars frame, a pandas frame (which need not be installed), or a list of dicts.
 Jobs = Any
+_ORDER = ("submit_time", "cluster", "job_id")
 _COLUMNS: dict[str, pl.DataType] = {**SCHEMA, SAMPLES: SAMPLES_DTYPE}
 
 
@@ -48,6 +49,11 @@ def completed(jobs: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def as_history(jobs: pl.DataFrame) -> pl.DataFrame:
+    """The jobs with every field, each once, ordered as a store has them."""
+    return completed(jobs).unique(KEY, keep="last", maintain_order=True).sort(*_ORDER)
+
+
 def among(jobs: pl.DataFrame, past: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
     """The past with these jobs in it, ordered as a store has it, and which of them they are.
 
@@ -64,7 +70,7 @@ def among(jobs: pl.DataFrame, past: pl.DataFrame) -> tuple[pl.DataFrame, pl.Seri
         others.with_columns(wanted=pl.lit(False)),
         completed(own).with_columns(wanted=pl.lit(True)),
     ]
-    both = pl.concat(marked).sort("submit_time", "cluster", "job_id")
+    both = pl.concat(marked).sort(*_ORDER)
     return both.drop("wanted"), both["wanted"]
 
 
@@ -76,11 +82,21 @@ def _frame(given: Jobs) -> pl.DataFrame:
         return pl.from_pandas(given)
     if isinstance(given, Sequence) and all(isinstance(one, Mapping) for one in given):
         fields = [{name: job.get(name) for name in _COLUMNS if name in job} for job in given]
-        return pl.DataFrame(fields, infer_schema_length=None)
+        return _from_dicts(fields)
     raise InvalidInput(
         "jobs are a Polars or pandas frame, or a list of dicts, one for each job; this is a "
         f"{type(given).__qualname__}"
     )
+
+
+def _from_dicts(fields: list[dict[str, Any]]) -> pl.DataFrame:
+    try:
+        return pl.DataFrame(fields, infer_schema_length=None)
+    except (pl.exceptions.PolarsError, TypeError) as error:
+        told = str(error).partition("\n")[0]
+        raise InvalidInput(
+            f"the jobs' fields cannot be read: {told}; is each of the same type in every job?"
+        ) from error
 
 
 def _typed(column: pl.Series) -> pl.Series:

@@ -62,9 +62,7 @@ class MlflowRegistry:
         kept = completed(told, created=self._clock(), files=sums)
         with disk_errors_told(files), server.asking(self.server):
             self._make_model()
-            standing = _aliases(self._model_record()).get(alias or "", 0)
-            if alias and instead_of is not None and standing != instead_of:
-                raise Overtaken(alias)
+            self._require_standing(alias, instead_of)
             run = self._run(kept, files)
             # Should this fail, the run stays: the server may have done it all the same.
             made = self._client.create_model_version(
@@ -74,9 +72,23 @@ class MlflowRegistry:
                 tags=records.manifest_tags(json.dumps(kept)),
                 await_creation_for=0,
             )
+            try:
+                # Files take their time, and MLflow cannot be asked to compare and move in one.
+                self._require_standing(alias, instead_of)
+            except Overtaken:
+                self._client.delete_model_version(self.model, made.version)
+                self._forget(run.info.run_id)
+                raise
             if alias:
                 self._move(alias, int(made.version), Action.PROMOTED)
             return self._version(made, self._model_record())
+
+    def _require_standing(self, alias: str | None, expected: int | None) -> None:
+        """Raise `Overtaken` if the alias points to another version than expected, 0 for none."""
+        if alias is None or expected is None:
+            return
+        if _aliases(self._model_record()).get(alias, 0) != expected:
+            raise Overtaken(alias)
 
     def require_writable(self) -> None:
         """Whether the server answers and lets us in; only `add` can tell more. See the port."""

@@ -35,7 +35,8 @@ def informative(
     rng = np.random.default_rng(seed)
     until = _candidates(len(values))
     judged = slice(until, len(values))
-    if not chooses_among(len(values)) or not _both(outcomes[judged]):
+    both = _both(outcomes[:until]) and _both(outcomes[judged])
+    if not chooses_among(len(values)) or not both:
         return np.arange(len(values))
     taken = _begin(outcomes[:until], rng)
     crowded = density(values[:until], rng)

@@ -5,38 +5,38 @@ All of them see the same rows as the model, so they know no more of the past tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from premortem.features.catalogue import CATALOGUE, FeatureSet
 from premortem.models.port import Array, Classifier, Moments
 
-BASELINES = ("majority", "user_last_outcome", "user_name_rate", "xgboost_request")
+# The features each rule looks at, the first known deciding; none: the same risk for all jobs.
+RULES: Mapping[str, tuple[str, ...]] = {
+    "majority": (),
+    "user_last_outcome": ("user_last_outcome",),
+    "user_name_rate": (
+        "name_failure_rate", "executable_failure_rate", "user_failure_rate", "cluster_failure_rate",
+    ),
+}  # fmt: skip
+BASELINES = (*RULES, "xgboost_request")
 _PLACES = {feature.name: place for place, feature in enumerate(CATALOGUE)}
 
 
-class Majority:
-    """The same risk for every job: the share of failures in training."""
+class FirstKnown:
+    """The first of some features that is known; where none is, the share of failures."""
+
+    def __init__(self, places: Sequence[int]) -> None:
+        self._places = places
 
     def fit(self, values: Array, outcomes: Array, moments: Moments | None = None) -> None:
         """Learn the share of failures."""
         self._share = float(np.mean(outcomes))
 
     def risk(self, values: Array) -> Array:
-        """That share, for each row."""
-        return np.full(len(values), self._share)
-
-
-class FirstKnown(Majority):
-    """The first of some features that is known; where none is, the share of failures."""
-
-    def __init__(self, places: Sequence[int]) -> None:
-        self._places = places
-
-    def risk(self, values: Array) -> Array:
         """The feature's value for each row, as it is."""
-        found = super().risk(values)
+        found = np.full(len(values), self._share)
         for place in reversed(self._places):
             column = values[:, place]
             found = np.where(np.isnan(column), found, column)
@@ -72,13 +72,7 @@ def baselines(features: FeatureSet, make_model: Callable[[], Classifier]) -> dic
     names, and the user's own where they have neither. The rules look at the user also where the
     model may not: what that costs is what they are there to tell.
     """
-    rates = ("name", "executable", "user", "cluster")
     pairs = zip(features.places, features.features, strict=True)
     request = [place for place, feature in pairs if feature.chapter == "request"]
-    found = (
-        Majority(),
-        FirstKnown([_PLACES["user_last_outcome"]]),
-        FirstKnown([_PLACES[f"{g}_failure_rate"] for g in rates]),
-        OnColumns(make_model(), request),
-    )
-    return dict(zip(BASELINES, found, strict=True))
+    rules = (FirstKnown([_PLACES[name] for name in looked_at]) for looked_at in RULES.values())
+    return dict(zip(BASELINES, (*rules, OnColumns(make_model(), request)), strict=True))

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from premortem.features.catalogue import CATALOGUE, Feature
 from premortem.prediction.kinds import TOPIC as PROFILE
+from premortem.prediction.kinds import Kind, Kinds
 from premortem.prediction.model import Trees
 
 MOST_FEATURES = 20
 _FEATURES = {feature.name: feature for feature in CATALOGUE}
 
 
-def importance_of(trees: Trees) -> dict[str, Any]:
-    """The features that matter most and all groups, as shares of the whole; most first."""
+def importance_of(trees: Trees, kinds: Kinds | None = None) -> dict[str, Any]:
+    """The features that matter most and all groups, as shares of the whole; most first.
+
+    `kinds` are the profiles among the features, if there are any.
+    """
+    titles = dict(zip(kinds.columns, kinds.described, strict=True)) if kinds else {}
     weights = np.asarray(trees.flat.importance(), dtype=np.float64)
     shares = weights / max(weights.sum(), 1e-300)
     pairs = sorted(zip(trees.columns, shares.tolist(), strict=True), key=lambda pair: -pair[1])
@@ -27,7 +33,7 @@ def importance_of(trees: Trees) -> dict[str, Any]:
         "features": [
             {
                 "feature": name,
-                "meaning": _meaning(name),
+                "meaning": _meaning(name, titles),
                 "group": _group(name),
                 "share": share,
             }
@@ -46,10 +52,10 @@ def _group(name: str) -> str:
     return group_of(_FEATURES[name]) if name in _FEATURES else PROFILE
 
 
-def _meaning(name: str) -> str:
+def _meaning(name: str, titles: Mapping[str, Kind]) -> str:
     """On its own; the catalogue tells rates that fade right after those that do not."""
-    if name not in _FEATURES:
-        return "How likely the job is of this profile"
+    if name in titles:
+        return f"How likely it is like these jobs: {titles[name].title}"
     return _FEATURES[name].meaning.replace("The same, fading", "Share that failed, fading")
 
 

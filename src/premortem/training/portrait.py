@@ -25,7 +25,7 @@ def portrait(
 ) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
     """Profiles and correlations at submission; None for what the jobs do not allow.
 
-    Profiles are fitted on the jobs that were learned from first, and describe all of them.
+    Profiles are fitted on all jobs but those that judged, and describe them all.
     """
     labelled = training.labelled
     facts = facts_of(labelled, zone=training.model.zone)

@@ -149,7 +149,7 @@ def _point(training: Training, one: TrainedPoint, facts: Facts, seed: int) -> di
         "histogram": figures.histogram(outcomes, risk),
         "calibration": figures.calibration_curve(outcomes, risk),
         "time_unit": unit,
-        "importance": importance_of(model.trees),
+        "importance": importance_of(model.trees, model.kinds),
         "search": {
             "trials": figures.search_history(one.search.trials),
             "best": dict(model.parameters),

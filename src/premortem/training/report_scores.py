@@ -11,18 +11,10 @@ import numpy as np
 from premortem.features.catalogue import CATALOGUE
 from premortem.models.port import Array
 from premortem.training import metrics
-from premortem.training.baselines import FirstKnown
+from premortem.training.baselines import RULES, FirstKnown
 from premortem.training.intervals import Draws, around
 
 HALF = 0.5
-# The features each baseline looks at, the first known deciding; none: the same risk for all jobs.
-BASELINES: Mapping[str, tuple[str, ...]] = {
-    "majority": (),
-    "user_last_outcome": ("user_last_outcome",),
-    "user_name_rate": (
-        "name_failure_rate", "executable_failure_rate", "user_failure_rate", "cluster_failure_rate",
-    ),
-}  # fmt: skip
 _PERSONAL = {feature.name for feature in CATALOGUE if feature.personal}
 
 
@@ -58,7 +50,7 @@ def baseline_risks(values: Array, names: Sequence[str], failure_share: float) ->
     `failure_share` is that of the jobs learned from: what is said where nothing else is known.
     """
     found = {}
-    for baseline, features in BASELINES.items():
+    for baseline, features in RULES.items():
         there = [name for name in features if name in names]
         # The cluster's rate alone would go by the name of the user's.
         if features and not _PERSONAL & set(there):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -37,7 +38,7 @@ from premortem.training.thresholds import (
     trade_of,
 )
 from premortem.training.tuned import AUTO, CUTS, FEWEST_JUDGED, TunedTrees, time_folds
-from premortem.training.tuning import Budget, Search, Trial
+from premortem.training.tuning import Budget, Search, Trial, require_journal
 
 TRAINED_POINTS = (SUBMIT, START, running(120))
 # The latest jobs judge what was learned from those before; then all are learned from.
@@ -92,12 +93,14 @@ class Judged:
 class TrainedPoint:
     """The model of one point, how it was found, and how the latest jobs judged its like.
 
-    `note` tells why its threshold is not by the rule that was asked for.
+    `learned_from` are the jobs it learned from in the end, those that judged among them. `note`
+    tells why its threshold is not by the rule that was asked for.
     """
 
     model: PointModel
     search: Search
     judged: Judged
+    learned_from: int
     note: str | None = None
 
 
@@ -141,6 +144,8 @@ def train(
             raise InvalidInput(f"{point} is for comparison only; nothing can be trained for it")
     parsed_rule(options.rule)
     _require_installed(options)
+    if journal:
+        require_journal(journal)
     fitting = fitting_family(jobs, points, options.family)
     labelled = policy.label(jobs)
     site = _Site(labelled, facts_of(labelled, zone=zone), zone, fitting.family)
@@ -183,6 +188,15 @@ def _require_installed(options: Options) -> None:
 
 class _TooFew(Exception):
     """Why a point cannot be trained."""
+
+
+@contextmanager
+def _lacks_told() -> Iterator[None]:
+    """What the jobs of one point do not allow is no reason to give up the other points."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise _TooFew(str(error)) from error
 
 
 class _Stopped(Exception):
@@ -241,10 +255,11 @@ def _train_point(
     names, kinds = [CATALOGUE[place].name for place in places], None
     if options.profiles:
         progress(f"{point}: profiles")
-        profiles, kinds = kinds_of(
-            values, names, before, site.labelled[who[before]],
-            point=point, family=site.family, seed=options.seed,
-        )  # fmt: skip
+        with _lacks_told():
+            profiles, kinds = kinds_of(
+                values, names, before, site.labelled[who[before]],
+                point=point, family=site.family, seed=options.seed,
+            )  # fmt: skip
         values = np.hstack([values, profiles])
         names += kinds.columns
 
@@ -256,7 +271,8 @@ def _train_point(
         seed=options.seed, on=options.on, journal=journal, name=point.name, progress=tried,
         stopped=stopped,
     )  # fmt: skip
-    earlier.fit(values, outcomes, moments, among=before)
+    with _lacks_told():
+        earlier.fit(values, outcomes, moments, among=before)
     spent = site.labelled.select(core_hours()).to_series().to_numpy()[who]
     threshold = _threshold(earlier, outcomes, spent, options)
     cause_of = site.labelled["cause"].gather(who)
@@ -301,7 +317,7 @@ def _train_point(
         {recipe.engine: recipe.parameters.as_dict() for recipe in earlier.search.best},
         kinds,
     )  # fmt: skip
-    return TrainedPoint(model, earlier.search, judged, threshold.note)
+    return TrainedPoint(model, earlier.search, judged, len(who), threshold.note)
 
 
 def _require_enough(site: _Site, point: Point, outcomes: Array, before: Array) -> None:

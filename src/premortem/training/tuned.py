@@ -76,8 +76,11 @@ class TunedTrees:
         self._name = name
         self._progress = progress
         self._stopped = stopped
-        usual = Recipe(DEFAULT if engine == AUTO else engine)
-        self.search = Search(tuple(recipes) if recipes else (usual,))
+        self._forget()
+
+    def _forget(self) -> None:
+        usual = Recipe(DEFAULT if self._engine == AUTO else self._engine)
+        self.search = Search(tuple(self._given) if self._given else (usual,))
         self.calibration = Calibration()
         self.validation: tuple[Array, Array] = (np.empty(0, dtype=np.intp), np.empty(0))
         self.judged: tuple[Array, Array] | None = None
@@ -95,6 +98,7 @@ class TunedTrees:
 
         With `among`, a truth value for each row, the others are as if they were not there.
         """
+        self._forget()
         folds = time_folds(outcomes, moments, among) if moments else []
         if folds and self._given is None and self._budget.trials != 0:
             self.search = self._searched(values, outcomes, [_sampled(fold) for fold in folds])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -121,9 +122,9 @@ class Judge:
         self.engine = engine_name
         self._engine = engine(engine_name)
         self._seed, self._threads = seed, threads
-        used = used_columns(values)
         self._ready = []
         for fold in folds:
+            used = used_columns(values, fold.learn)
             learned = outcomes[fold.learn]
             learn = self._engine.data(finite(values, used, fold.learn), learned, weigh(learned))
             shown = finite(values, used, fold.judge)
@@ -164,9 +165,11 @@ def search(
 
     With a `journal`, trials already in it under that name count: an interrupted search goes on.
     """
-    study = _study(name, seed, journal)
+    study = _study(f"{name} {seed}", journal)
     finished = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
     done = len(study.get_trials(deepcopy=False, states=finished))
+    # One that goes on must not draw again what was drawn already.
+    study.sampler = optuna.samplers.TPESampler(seed=seed + done, n_startup_trials=8)
     if not done:
         study.enqueue_trial(usual())
 
@@ -199,19 +202,34 @@ def search(
     return Search((Recipe(judge.engine, best_of(trials)),), trials, interrupted)
 
 
-def _study(name: str, seed: int, journal: Path | None) -> Any:
+def _study(name: str, journal: Path | None) -> Any:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    try:
-        if journal:
-            _require_journal(journal)
+    if journal:
+        require_journal(journal)
+    with _journal_errors_told(journal):
         return optuna.create_study(
             storage=JournalStorage(JournalFileBackend(str(journal))) if journal else None,
             study_name=name,
             load_if_exists=True,
             direction="maximize",
-            sampler=optuna.samplers.TPESampler(seed=seed, n_startup_trials=8),
             pruner=optuna.pruners.MedianPruner(n_startup_trials=4),
         )
+
+
+def require_journal(path: Path) -> None:
+    """Raise if the file cannot be written, or holds something else: it would be written to."""
+    with _journal_errors_told(path):
+        with path.open("a+", encoding="utf-8") as file:
+            file.seek(0)
+            first = file.readline()
+        if first:
+            _ = json.loads(first)["op_code"]
+
+
+@contextmanager
+def _journal_errors_told(journal: Path | None) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         why = error.strerror or error
         raise Unavailable(f"the journal {journal} cannot be written: {why}") from error
@@ -222,25 +240,21 @@ def _study(name: str, seed: int, journal: Path | None) -> Any:
         ) from error
 
 
-def _require_journal(path: Path) -> None:
-    """Raise if the file holds something else: it would be written to."""
-    with path.open("a+", encoding="utf-8") as file:
-        file.seek(0)
-        first = file.readline()
-    if first:
-        _ = json.loads(first)["op_code"]
-
-
 def best_of(trials: Sequence[Trial]) -> TreeParameters:
     """The parameters of the best trial, or the usual ones if none is worthwhile better."""
     scored = [trial for trial in trials if trial.score is not None]
     if not scored:
         return TreeParameters()
     best = max(scored, key=lambda trial: trial.score or 0.0)
-    first = min(scored, key=lambda trial: trial.number)
-    if first.number == 0 and (best.score or 0.0) < (first.score or 0.0) + WORTHWHILE:
-        return first.parameters
+    usual = next((trial for trial in scored if _is_usual(trial.parameters)), None)
+    if usual and (best.score or 0.0) < (usual.score or 0.0) + WORTHWHILE:
+        return usual.parameters
     return best.parameters
+
+
+def _is_usual(parameters: TreeParameters) -> bool:
+    """Whether these are the usual ones, whatever the rounds they were best with."""
+    return replace(parameters, rounds=TreeParameters().rounds) == TreeParameters()
 
 
 def _trial(found: Any, engine_name: str) -> Trial:

@@ -66,7 +66,8 @@ def test_one_row_gets_the_answer_it_gets_among_many() -> None:
     _, mixture = fitted(values)
     profiles, closeness = mixture.assign(values)
     for place in (0, 7, 11, 13, 2_047, 2_048, 2_999):
-        assert mixture.assign_one(values[place]) == (profiles[place], closeness[place])
+        alone = mixture.assign(values[[place]])
+        assert (alone[0][0], alone[1][0]) == (profiles[place], closeness[place])
     assert [len(part) for part in mixture.assign(values[:0])] == [0, 0]
 
 
@@ -78,7 +79,8 @@ def test_missing_values_count_as_the_usual_one() -> None:
     filled[:, 4] = np.where(np.isfinite(values[:, 4]), values[:, 4], mixture.scale.fillers[1])
     for told, expected in zip(mixture.assign(values), mixture.assign(filled), strict=True):
         assert told == pytest.approx(expected, rel=1e-6)
-    profile, closeness = mixture.assign_one(np.full(len(COLUMNS), np.nan, dtype=np.float32))
+    nothing = np.full((1, len(COLUMNS)), np.nan, dtype=np.float32)
+    (profile,), (closeness,) = mixture.assign(nothing)
     assert 0 <= profile < 3
     assert 1 / 3 <= closeness <= 1
 

@@ -19,6 +19,9 @@ from premortem.testing.synthetic import SyntheticCluster
 
 COLUMNS = ["cluster", "job_id", "submit_time", "user", "point", "risk", "prediction", "reasons"]
 
+# Where the others have times, this one has text.
+DATED = {"cluster": "c", "job_id": 1, "submit_time": "2026-01-05"}
+
 
 @pytest.fixture(scope="module")
 def jobs() -> pl.DataFrame:
@@ -57,6 +60,14 @@ class TestConventions:
         assert chances[:, 1] == pytest.approx(told["risk"].to_numpy())
         assert not np.allclose(chances, fitted.predict_proba(some, history=[]))
 
+    def test_neither_order_nor_repeats_matter(
+        self, fitted: premortem.Estimator, jobs: pl.DataFrame
+    ) -> None:
+        mixed = pl.concat([jobs, jobs.head(200)]).sample(fraction=1, shuffle=True, seed=2)
+        again = premortem.Estimator(points=["submit", "start"], trials=0).fit(mixed)
+        some = jobs.tail(30)
+        assert again.predict_proba(some).tolist() == fitted.predict_proba(some).tolist()
+
     def test_a_point_left_out_is_told_of(self, jobs: pl.DataFrame) -> None:
         wanted = premortem.Estimator(points=("submit", "running@1000h"), trials=0)
         with pytest.warns(UserWarning, match="running@1000h is left out"):
@@ -64,7 +75,8 @@ class TestConventions:
         assert list(wanted.left_out_) == ["running@1000h"]
 
     @pytest.mark.parametrize(
-        "wrong", [{"imbalance": "magic"}, {"family": "small"}, {"points": "noon"}]
+        "wrong",
+        [{"imbalance": "magic"}, {"family": "small"}, {"points": "noon"}, {"zone": "Mars/Base"}],
     )
     def test_parameters_that_are_none(self, jobs: pl.DataFrame, wrong: dict[str, Any]) -> None:
         with pytest.raises(InvalidInput, match=next(iter(wrong.values()))):
@@ -131,6 +143,7 @@ class TestGiven:
             (lambda jobs: jobs.with_columns(submit_time=7), "submit_time holds numbers"),
             (lambda jobs: jobs.with_columns(submit_time=pl.lit("x")), "submit_time cannot be read"),
             (lambda jobs: jobs.with_columns(req_cpus=pl.lit("many")), "req_cpus cannot be read"),
+            (lambda jobs: [*jobs.to_dicts(), DATED], "the jobs' fields cannot be read"),
             (lambda jobs: jobs.lazy(), "this is a LazyFrame"),
             (lambda jobs: jobs.to_dict(), "this is a dict"),
             (lambda _: ["436277"], "this is a list"),

@@ -101,6 +101,12 @@ class TestActive:
         assert not chooses_among(1250)
         assert chooses_among(1252)
 
+    def test_without_failures_to_begin_with_all_rows_are_learned_from(self) -> None:
+        values, outcomes = rare(2000)
+        outcomes[:1600] = 0
+        assert outcomes[1600:].any()
+        assert informative(values, outcomes, make).tolist() == list(range(2000))
+
     def test_a_crowd_is_denser_than_a_stranger(self) -> None:
         values, _ = rare(2000)
         values[0] = 50.0

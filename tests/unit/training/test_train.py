@@ -19,6 +19,7 @@ from premortem.prediction.model import Model, Trees
 from premortem.prediction.predict import predictions
 from premortem.testing.synthetic import SyntheticCluster
 from premortem.training import metrics
+from premortem.training.imbalance import Imbalance
 from premortem.training.train import Options, Training, train
 from premortem.training.tuning import Budget
 
@@ -119,6 +120,22 @@ def test_a_point_without_enough_jobs_is_left_out_with_the_number_needed(jobs: pl
     fine = jobs.filter(pl.col("state") == "COMPLETED")
     with pytest.raises(InvalidInput, match="0 failed jobs to learn from, and 20 are needed"):
         train(fine, points=[SUBMIT], options=QUICK)
+
+
+def test_what_the_jobs_of_one_point_do_not_allow_costs_no_other(jobs: pl.DataFrame) -> None:
+    place = pl.int_range(pl.len())
+    # Early on hardly any job fails that has started: SMOTE would have no neighbours there.
+    given_up = (place < 0.6 * jobs.height) & (pl.col("state") != "COMPLETED")
+    given_up &= place > 60
+    of_the_run = ("start_time", "alloc_cpus", "alloc_nodes", "node_list", "elapsed_s")
+    changed = jobs.with_columns(
+        pl.when(given_up).then(pl.lit("CANCELLED")).otherwise("state").alias("state"),
+        *(pl.when(~given_up).then(name).alias(name) for name in of_the_run),
+    )
+    options = Options(budget=Budget(0), imbalance=Imbalance.SMOTE)
+    found = train(changed, points=[SUBMIT, START], options=options)
+    assert list(found.points) == ["submit"]
+    assert found.left_out == {"start": "SMOTE needs more than 5 jobs of each outcome"}
 
 
 def test_a_threshold_needs_later_jobs_of_both_outcomes(jobs: pl.DataFrame) -> None:

@@ -102,7 +102,11 @@ class TestSearch:
         assert judge.asked == 3
         assert not rest.interrupted
         assert len(rest.trials) == 5
+        assert len({trial.parameters for trial in rest.trials}) == 5
         assert search(Scripted([]), Budget(5), journal=journal).trials == rest.trials
+        other = Scripted([0.6])
+        search(other, Budget(5), journal=journal, seed=1)
+        assert other.asked == 5
 
     def test_a_search_that_came_to_its_end_was_not_interrupted(self) -> None:
         judge = Scripted([0.5])
@@ -115,8 +119,9 @@ class TestSearch:
         journal = tmp_path / "trials.log"
         with pytest.raises(KeyboardInterrupt):
             search(Scripted([0.5], killed_at=0), Budget(2), journal=journal)
-        found = search(Scripted([0.5]), Budget(2), journal=journal)
+        found = search(Scripted([0.5, 0.5005]), Budget(2), journal=journal)
         assert found.trials[0].parameters == TreeParameters(rounds=17)
+        assert found.best == (Recipe(parameters=TreeParameters(rounds=17)),)
 
     def test_a_journal_that_is_none_is_told(self, tmp_path: Path) -> None:
         for name, text in (("text", "no journal"), ("other", '{"a": 1}\n')):

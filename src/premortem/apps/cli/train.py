@@ -243,10 +243,9 @@ def _notes(training: Training, options: Options, journal: Path | None) -> Iterat
         if one.search.interrupted:
             tried = len(one.search.trials)
             yield f"{point}: the search was interrupted; the best of {tried} tried is used"
-        learned_from = one.judged.learned_from + len(one.judged.jobs)
-        if options.imbalance == "active" and not chooses_among(learned_from):
+        if options.imbalance == "active" and not chooses_among(one.learned_from):
             yield (
-                f"{point}: {learned_from:,} jobs are too few to choose among: all were learned "
+                f"{point}: {one.learned_from:,} jobs are too few to choose among: all were learned "
                 "from, as without --imbalance active"
             )
     if training.interrupted:
