@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -85,6 +86,15 @@ class SlurmSettings(_Section):
     )
     slurmctld_calls: int = Field(6, ge=1, description="Most calls to slurmctld in a minute.")
     slurmdbd_calls: int = Field(6, ge=1, description="Most calls to slurmdbd in a minute.")
+
+    @field_validator("prefix", "token_command")
+    @classmethod
+    def _in_words(cls, value: str | None) -> str | None:
+        try:
+            shlex.split(value or "")
+        except ValueError as error:
+            raise ValueError(f"cannot be split into words: {error}") from error
+        return value
 
 
 class LabelSettings(_Section):
@@ -216,11 +226,11 @@ def _keys_by_variable() -> dict[str, str]:
 
 def _file_to_read(named: str | None) -> Path | None:
     if named:
-        if not Path(named).is_file():
+        if not os.path.isfile(named):
             raise NotFound(f"there is no settings file {named}")
         return Path(named)
     usual = (Path("premortem.toml"), platformdirs.user_config_path("premortem") / "settings.toml")
-    return next((path for path in usual if path.is_file()), None)
+    return next((path for path in usual if os.path.isfile(path)), None)
 
 
 def _read_file(path: Path) -> dict[str, Any]:
@@ -268,7 +278,8 @@ def _from_text(key: str, text: str) -> Any:
 def _told(problem: Any, path: Path | None, origins: Mapping[str, str]) -> str:
     key = ".".join(str(part) for part in problem["loc"])
     known = next((k for k in origins if key == k or key.startswith(f"{k}.")), None)
-    origin = origins[known] if known else str(path)
+    of_its_section = sorted({origin for k, origin in origins.items() if k.startswith(f"{key}.")})
+    origin = origins[known] if known else str(path or " and ".join(of_its_section))
     message = "no such setting" if problem["type"] == "extra_forbidden" else problem["msg"]
     return f"{key}: {message.removeprefix('Value error, ')} (from {origin})"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,22 @@ class TestAppending:
         assert store.append(frame([late])) == Appended(unchanged=1)
         assert_frame_equal(store.jobs(), before)
 
+    def test_a_fraction_of_a_second_makes_no_other_job(self, store: Store) -> None:
+        submitted = NOON + timedelta(seconds=0.5)
+        store.append(frame([job(state="RUNNING", submit_time=submitted)]))
+        assert store.append(frame([job(submit_time=submitted)])) == Appended(updated=1)
+        assert store.jobs()["state"].to_list() == ["COMPLETED"]
+
+    @pytest.mark.parametrize("order", list(permutations(range(3))))
+    def test_what_was_seen_in_between_is_not_the_latest(
+        self, store: Store, order: tuple[int, ...]
+    ) -> None:
+        states = ("RUNNING", "SUSPENDED", "RUNNING")
+        for place in order:
+            seen_at = NOON + timedelta(minutes=place)
+            store.append(frame([job(state=states[place], seen_at=seen_at)]))
+        assert store.jobs()["state"].to_list() == ["RUNNING"]
+
     def test_an_unknown_column_is_refused_and_nothing_kept(self, store: Store) -> None:
         with pytest.raises(InvalidInput, match="colour"):
             store.append(frame([job(1)]).with_columns(colour=pl.lit("red")))
@@ -168,6 +185,8 @@ class TestReading:
                     job(1, submit_time=NOON, user="ada", partition="gpu", account="bio"),
                     job(2, submit_time=NOON + hour, user="bob", partition="cpu", array_job_id=7),
                     job(9, submit_time=NOON + hour, user="bob", cluster="beta"),
+                    job(4, submit_time=NOON + 3 * hour, cluster="gamma", partition="big,gpus"),
+                    job(8, submit_time=NOON - hour, cluster="gamma", partition="big"),
                 ]
             )
         )
@@ -175,7 +194,11 @@ class TestReading:
     @pytest.mark.parametrize(
         ("query", "expected"),
         [
-            (JobQuery(), [1, 2, 9, 3]),
+            (JobQuery(), [8, 1, 2, 9, 3, 4]),
+            (JobQuery(clusters=("gamma",), job_ids=(4, 8)), [8, 4]),
+            (JobQuery(clusters=("gamma",), job_ids=(4, 8), limit=1), [4]),
+            (JobQuery(partitions=("gpus",)), [4]),
+            (JobQuery(partitions=("big",)), [8, 4]),
             (JobQuery(clusters=("beta",)), [9]),
             (JobQuery(clusters=("alpha", "beta"), users=("bob",)), [2, 9]),
             (JobQuery(job_ids=(1, 3)), [1, 3]),
@@ -185,13 +208,13 @@ class TestReading:
             (JobQuery(accounts=("bio",)), [1]),
             (JobQuery(partitions=("gpu", "cpu")), [1, 2]),
             (JobQuery(job_names=("x",)), [3]),
-            (JobQuery(lacking="script"), [1, 2, 9, 3]),
+            (JobQuery(lacking="script"), [8, 1, 2, 9, 3, 4]),
             (JobQuery(lacking="state"), []),
             (JobQuery(states=("FAILED",)), [3]),
             (JobQuery(users=("ada",), states=("FAILED",)), [3]),
-            (JobQuery(since=NOON + timedelta(hours=1)), [2, 9, 3]),
-            (JobQuery(until=NOON + timedelta(hours=1)), [1]),
-            (JobQuery(limit=2), [9, 3]),
+            (JobQuery(since=NOON + timedelta(hours=1)), [2, 9, 3, 4]),
+            (JobQuery(until=NOON + timedelta(hours=1)), [8, 1]),
+            (JobQuery(limit=2), [3, 4]),
             (JobQuery(users=("ada",), limit=1), [3]),
             (JobQuery(users=("'; DROP TABLE job; --",)), []),
         ],

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import polars as pl
@@ -160,6 +161,8 @@ def test_another_programs_database_is_refused(tmp_path: Path) -> None:
     for read_only in (True, False):
         with pytest.raises((InvalidInput, Conflict), match="not a premortem store"):
             open_store(f"sqlite:///{path}", read_only=read_only)
+    with closing(sqlite3.connect(path)) as other:
+        assert other.execute("PRAGMA journal_mode").fetchone() == ("delete",), "left as it was"
 
 
 def test_a_store_of_a_newer_version_is_refused(tmp_path: Path) -> None:

@@ -57,7 +57,8 @@ _BACKGROUND = re.compile(r"(?<![&>|])&\s*$")
 _QUOTED = re.compile(r"\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
 _OPENS = re.compile(r"(?:^|[;\s|&])(if|case|do|\{)(?=[\s;]|$)")
 _CLOSES = re.compile(r"(?:^|[;\s|&])(fi|esac|done|\})(?=[\s;|&>)]|$)")
-_HERE = re.compile(r"<<-?\s*[\"']?(\w+)[\"']?")
+_HERE = re.compile(r"(?<!<)<<(?!<)-?\s*[\"']?([A-Za-z_]\w*)[\"']?")
+_ARITHMETIC = re.compile(r"\(\(.*?\)\)")
 _SPACE = re.compile(r"\s+")
 
 # Words that come before the program that a line runs, and those that run the file named after them.
@@ -116,7 +117,7 @@ def _lines(text: str) -> tuple[list[str], list[str]]:
         code = _COMMENT.sub("", line).strip()
         if code:
             found.append(code)
-            here = _HERE.search(code)
+            here = _HERE.search(_ARITHMETIC.sub("", code))
             ends = here[1] if here else ""
     return found, written
 

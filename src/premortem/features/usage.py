@@ -63,6 +63,8 @@ USAGE: tuple[tuple[str, tuple[str, ...], str], ...] = (
 )
 _VALUES = ("cpu_s", "rss_mb", "read_mb", "written_mb", "processes")
 _CPU, _RSS, _READ, _WRITTEN, _PROCESSES = range(5)
+# Handed over, and not looked up in compiled code: what is kept of that does not see them change.
+_ASKED = [int(L.ALLOC_CPUS), int(L.CPUS), int(L.MEMORY)]
 # A job that uses less of a CPU than this idles.
 _IDLE = 0.05
 
@@ -80,7 +82,8 @@ def usage_of(jobs: pl.DataFrame, facts: Array, moments: Array, elapsed: Array) -
     at = table["at"].dt.epoch("us").to_numpy() / 1e6
     values = table.select(pl.col(_VALUES).cast(pl.Float64).fill_null(np.nan)).to_numpy()
     out = np.full((jobs.height, len(USAGE)), np.nan)
-    _fill(ends - lengths, ends, at, np.ascontiguousarray(values), facts, moments, elapsed, out)
+    asked = facts[:, _ASKED]
+    _fill(ends - lengths, ends, at, np.ascontiguousarray(values), asked, moments, elapsed, out)
     return out
 
 
@@ -93,7 +96,8 @@ def usage_of_one(job: Mapping[str, Any], facts: Array, moment: float, elapsed: f
     ).reshape(len(samples), len(_VALUES))
     out = np.full((1, len(USAGE)), np.nan)
     ends = np.array([len(samples)], dtype=np.int64)
-    _fill(ends * 0, ends, at, values, facts[None, :], np.array([moment]), np.array([elapsed]), out)
+    asked = facts[None, _ASKED]
+    _fill(ends * 0, ends, at, values, asked, np.array([moment]), np.array([elapsed]), out)
     found: Array = out[0]
     return found
 
@@ -113,7 +117,7 @@ def _fill(
     ends: Array,
     at: Array,
     values: Array,
-    facts: Array,
+    asked: Array,
     moments: Array,
     elapsed: Array,
     out: Array,
@@ -125,20 +129,21 @@ def _fill(
         if last >= first:
             began = moments[job] - elapsed[job]
             taken, told = at[first : last + 1], values[first : last + 1]
-            _job(taken, told, facts[job], began, moments[job], out[job])
+            _job(taken, told, asked[job], began, moments[job], out[job])
 
 
 @njit()
-def _job(at: Array, values: Array, facts: Array, began: float, moment: float, out: Array) -> None:
+def _job(at: Array, values: Array, asked: Array, began: float, moment: float, out: Array) -> None:
     last = len(at) - 1
     age = at[last] - began
     since = last
     while since > 0 and at[since] > at[last] - age / 3:
         since -= 1
     lately = at[last] - at[since]
-    cpus = facts[L.ALLOC_CPUS] if facts[L.ALLOC_CPUS] > 0 else facts[L.CPUS]
+    given_cpus, asked_cpus, asked_memory = asked
+    cpus = given_cpus if given_cpus > 0 else asked_cpus
     used, rss = values[last, _CPU], values[last, _RSS]
-    asked = facts[L.MEMORY] if facts[L.MEMORY] > 0 else np.nan
+    memory = asked_memory if asked_memory > 0 else np.nan
     growth = (rss - values[since, _RSS]) / lately if lately > 0 else np.nan
     moved = values[last, _READ] + values[last, _WRITTEN]
     moved_lately = moved - values[since, _READ] - values[since, _WRITTEN]
@@ -147,10 +152,10 @@ def _job(at: Array, values: Array, facts: Array, began: float, moment: float, ou
     out[1] = busy / (lately * cpus) if lately > 0 and cpus > 0 else np.nan
     out[2] = moment - _last_busy(at, values, began)
     out[3] = rss
-    out[4] = rss / asked
-    out[5] = _most(values[:, _RSS]) / asked
+    out[4] = rss / memory
+    out[5] = _most(values[:, _RSS]) / memory
     out[6] = growth
-    out[7] = (asked - rss) / growth if growth > 0 else np.nan
+    out[7] = (memory - rss) / growth if growth > 0 else np.nan
     out[8] = values[last, _READ] / age if age > 0 else np.nan
     out[9] = values[last, _WRITTEN] / age if age > 0 else np.nan
     out[10] = moved_lately / lately if lately > 0 else np.nan

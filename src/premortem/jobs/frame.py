@@ -10,17 +10,23 @@ from collections.abc import Iterable
 import polars as pl
 
 from premortem.errors import InvalidInput
-from premortem.jobs.fields import BY_NAME, FIELDS
+from premortem.jobs.fields import BY_NAME, FIELDS, Kind
 
 SCHEMA: dict[str, pl.DataType] = {field.name: field.kind.dtype for field in FIELDS}
 
 
 def conform(frame: pl.DataFrame) -> pl.DataFrame:
-    """The frame with the table's types and order of columns; unknown columns are an error."""
+    """The frame with the table's types and order of columns; unknown columns are an error.
+
+    Times are whole seconds, as Slurm has them.
+    """
     require_fields(frame.columns)
-    return frame.select(
-        pl.col(name).cast(dtype) for name, dtype in SCHEMA.items() if name in frame.columns
-    )
+    return frame.select(_typed(name) for name in SCHEMA if name in frame.columns)
+
+
+def _typed(name: str) -> pl.Expr:
+    column = pl.col(name).cast(SCHEMA[name])
+    return column.dt.truncate("1s") if BY_NAME[name].kind is Kind.TIME else column
 
 
 def require_fields(names: Iterable[str]) -> None:

@@ -119,7 +119,7 @@ class LabelPolicy:
         )
         by_state = pl.col("state").replace_strict(
             {state: str(verdict) for state, verdict in _STATE_VERDICTS.items()},
-            default=None,
+            default=str(Outcome.IGNORED),
             return_dtype=pl.String,
         )
         by_exit_code = pl.col("exit_code").replace_strict(

@@ -21,12 +21,13 @@ def normalise(records: pl.DataFrame) -> pl.DataFrame:
     Slurm shows a planned start for a pending job, an expected end for a running one, and a start
     for a job that was cancelled in the queue: none of them happened.
     """
-    records = _without_the_future(records)
+    records = without_the_future(records)
     records = _without_false_starts(_with_elapsed(records))
     return _with_total_memory(_with_partition(records))
 
 
-def _without_the_future(records: pl.DataFrame) -> pl.DataFrame:
+def without_the_future(records: pl.DataFrame) -> pl.DataFrame:
+    """Drop what jobs that wait or run cannot know yet."""
     if "state" not in records.columns:
         return records
     for progress, known in _KNOWN_BY.items():
@@ -60,11 +61,14 @@ def _without_false_starts(records: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_partition(records: pl.DataFrame) -> pl.DataFrame:
-    """A job that started did so in the partition its record names."""
+    """A job that started did so in the partition its record names, unless it tells another."""
     if not {"partition", "start_time"} <= set(records.columns):
         return records
+    own = [pl.col("alloc_partition")] if "alloc_partition" in records.columns else []
     started = pl.col("start_time").is_not_null()
-    return records.with_columns(alloc_partition=pl.when(started).then("partition"))
+    return records.with_columns(
+        alloc_partition=pl.when(started).then(pl.coalesce(*own, "partition"))
+    )
 
 
 def _with_elapsed(records: pl.DataFrame) -> pl.DataFrame:

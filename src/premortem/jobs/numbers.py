@@ -7,10 +7,13 @@ import polars as pl
 # What a job is called by beside its own number, where it is a task or a component.
 NUMBERS = ("array_job_id", "array_task_id", "het_job_id", "het_offset")
 
+# The largest number that Slurm gives to a job.
+LARGEST = 2**32 - 1
+
 
 def task_number(array: pl.Expr, task: pl.Expr) -> pl.Expr:
     """A number for an array task whose own is not known; beyond all that Slurm gives out."""
-    return array + (task + 1) * 2**32
+    return array + (task + 1) * (LARGEST + 1)
 
 
 def with_job_number(records: pl.DataFrame, written: pl.Series) -> pl.DataFrame:

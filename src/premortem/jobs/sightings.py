@@ -24,7 +24,7 @@ import polars as pl
 
 from premortem.jobs.fields import BY_NAME, KEY, PROVENANCE, Group, KnownAt
 from premortem.jobs.frame import SCHEMA
-from premortem.jobs.states import STATES
+from premortem.jobs.states import STATES, UNFINISHED
 
 # What decides between sightings, and what goes with it.
 _VERDICT = ("state", "reason")
@@ -79,6 +79,15 @@ def differ(before: pl.DataFrame, after: pl.DataFrame) -> pl.Series:
     Provenance alone is not a difference: to hear the same thing again is not news.
     """
     return _any_column(before, after, lambda old, new: old.ne_missing(new))
+
+
+def last_seen_later(before: pl.DataFrame, after: pl.DataFrame) -> pl.Series:
+    """Whether each record that may still change was seen later than before, if only unchanged.
+
+    What is loaded afterwards may have been seen in between: it must not count as the latest.
+    """
+    later = before["seen_at"].is_null() | (before["seen_at"] < after["seen_at"])
+    return (later & before["state"].is_in(UNFINISHED)).fill_null(False)
 
 
 def _any_column(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from polars.exceptions import PolarsError
 
-from premortem.errors import NotFound, Unavailable
+from premortem.errors import InvalidInput, NotFound, Unavailable
 from premortem.jobs.frame import SCHEMA
 from premortem.jobs.samples import with_samples
 from premortem.stores.port import JobQuery, Store
@@ -19,12 +19,16 @@ def export_jobs(store: Store, path: str | os.PathLike[str], query: JobQuery = Jo
 
     Returns how many jobs there are. A file already there is replaced when all is written.
     """
+    whole = Path(path)
+    if not whole.name:
+        raise InvalidInput(
+            f"{path} is a folder: name a file in it, such as {whole / 'jobs.parquet'}"
+        )
     jobs = store.jobs(query, list(SCHEMA))
     if jobs.is_empty():
         raise NotFound("the store has no such jobs: nothing was written")
     jobs = with_samples(jobs, store.samples())
     told = [name for name in jobs.columns if jobs[name].null_count() < jobs.height]
-    whole = Path(path)
     part = whole.with_name(f"{whole.name}.part")
     try:
         jobs.select(told).write_parquet(part, compression="zstd", compression_level=19)

@@ -10,6 +10,8 @@ from pathlib import Path
 from queue import Empty, Queue
 from threading import Event, Thread
 
+import polars as pl
+
 from premortem.errors import PremortemError
 from premortem.sources.detection import ReadOptions, source_for
 from premortem.sources.files import InputFile
@@ -85,16 +87,19 @@ def _store_batches(
     report: LoadReport, source: Source, store: Store, progress: Callable[[int], None]
 ) -> None:
     name = source_name(report.path)
+    before = 0
     with _from_store():
         # What standard input brings is other data every time; a file replaces its own.
         if report.path != "-":
             store.set_aside(name, no_rejects(), afresh=True)
+        elif (kept := store.rejects(name)).height:
+            before = kept["line"][-1]
     with closing(_ahead(source.batches())) as batches:
         for batch in batches:
             with _from_store():
                 appended = store.append(batch.jobs) if batch.jobs.height else Appended()
                 store.add_samples(batch.samples)
-                store.set_aside(name, batch.rejects)
+                store.set_aside(name, batch.rejects.with_columns(pl.col("line") + before))
             report.read += batch.read
             report.rejected += batch.rejects.height
             report.new += appended.new

@@ -51,7 +51,7 @@ def labelled_jobs(
 def find_job(store: Store, name: str, policy: LabelPolicy, *, cluster: str | None) -> pl.DataFrame:
     """Every record of one job, oldest first: its requeued runs, and other jobs of that number.
 
-    The number of an array alone gives its tasks.
+    The number of an array alone gives its tasks, unless a job has that number itself.
 
     `name` is written as Slurm writes it: ``436277``, ``436277_4`` for an array task, ``436277+1``
     for a component of a heterogeneous job.

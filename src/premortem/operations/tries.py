@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from premortem.jobs.numbers import LARGEST
+
 JobKey = tuple[str, int, datetime]
 What = Literal["end", "steps", "script"]
 
@@ -36,8 +38,8 @@ class Tries:
         return [job for job in self.hopeful(what, jobs) if now >= self._next_s(what, job)]
 
     def hopeful(self, what: What, jobs: Iterable[JobKey]) -> list[JobKey]:
-        """Those of the jobs to ask for now or later."""
-        return [job for job in jobs if self._times(what, job) < _MOST[what]]
+        """Those of the jobs to ask for now or later; by a number of our own none can be."""
+        return [job for job in jobs if self._times(what, job) < _MOST[what] and job[1] <= LARGEST]
 
     def in_vain(self, what: What, jobs: Iterable[JobKey], *, for_good: bool = False) -> None:
         """These were asked for, and nothing was told; or there is no more to be told."""

@@ -39,10 +39,14 @@ def source_for(file: InputFile, wanted: ReadOptions, context: Context) -> Source
             return SacctSource(file, context, wanted.columns, wanted.delimiter or "|")
         case Format.SLURM_JSON:
             return SlurmJsonSource(file, context)
-        case Format.TABLE if not wanted.mapping and is_exported(column_names(file)):
+        case Format.TABLE if not wanted.mapping and _is_exported(file):
             return ExportedSource(file, context)
         case _:
             return TableSource(file, context, load_mapping(_mapping_for(file, wanted)))
+
+
+def _is_exported(file: InputFile) -> bool:
+    return file.head().startswith(PARQUET_MAGIC) and is_exported(column_names(file))
 
 
 def _format_of(file: InputFile, wanted: ReadOptions) -> Format:

@@ -11,7 +11,9 @@ from polars.exceptions import PolarsError
 from premortem.errors import InvalidInput
 from premortem.jobs.fields import KEY
 from premortem.jobs.frame import SCHEMA
+from premortem.jobs.normal import without_the_future
 from premortem.jobs.samples import SAMPLES, SAMPLES_DTYPE, samples_of
+from premortem.jobs.spellings import state
 from premortem.sources.files import InputFile
 from premortem.sources.port import Batch, Context, checked
 
@@ -51,10 +53,23 @@ class ExportedSource:
             jobs = jobs.with_columns(cluster=pl.lit(self.context.cluster))
         if "seen_at" not in jobs.columns:
             jobs = self.context.stamped(jobs)
-        records = jobs.drop(SAMPLES, strict=False)
+        # Anybody can write such a file.
+        jobs, reasons = _with_states_read(jobs)
+        records = without_the_future(jobs.drop(SAMPLES, strict=False))
         texts = records.select(pl.concat_str("cluster", "job_id", separator=" ", ignore_nulls=True))
         lines = pl.int_range(number, number + jobs.height, dtype=pl.Int64, eager=True)
         batch = checked(
-            records, texts.to_series(), lines, None, context=self.context, position=0
+            records, texts.to_series(), lines, reasons, context=self.context, position=0
         )  # fmt: skip
         return Batch(batch.jobs, batch.rejects, self.file.position, samples_of(jobs))
+
+
+def _with_states_read(jobs: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series | None]:
+    """The jobs with their states as premortem writes them, and what is wrong where one is none."""
+    if "state" not in jobs.columns:
+        return jobs, None
+    read = jobs.select(state(pl.col("state"))).to_series()
+    unknown = jobs["state"].is_not_null() & read.is_null()
+    told = pl.format("state: '{}' is not one of Slurm's job states", "state")
+    reasons = jobs.select(pl.when(unknown).then(told)).to_series()
+    return jobs.with_columns(state=read), reasons

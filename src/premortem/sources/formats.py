@@ -20,7 +20,8 @@ class SwfStatus(StrEnum):
 
     `archive` is the format's own: 1 completed, 0 failed, 5 cancelled, 2 to 4 parts of a
     checkpointed job. `exit_code` is what some conversions put there instead: 0 is success.
-    `auto` looks at the first lines: a status the format does not know means exit codes.
+    `auto` looks at the first lines: some statuses the format does not know, and 0 more common
+    than 1, mean exit codes.
     """
 
     AUTO = "auto"

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Literal
 
 import polars as pl
+from polars.exceptions import PolarsError
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from premortem.errors import InvalidInput, NotFound
@@ -102,6 +103,16 @@ class Mapping(BaseModel):
             return value and spellings.require_zone(value)
         except InvalidInput as error:
             raise ValueError(str(error)) from error
+
+    @field_validator("time_format")
+    @classmethod
+    def _readable_format(cls, value: str | None) -> str | None:
+        try:
+            pl.select(spellings.timestamp(pl.lit("2026-01-05"), "UTC", value or "%Y-%m-%d"))
+        except PolarsError as error:
+            told = str(error).partition("\n")[0]
+            raise ValueError(f"no time can be read by '{value}': {told}") from error
+        return value
 
     @field_validator("delimiter")
     @classmethod

@@ -19,7 +19,7 @@ from premortem.errors import Conflict, InvalidInput, PremortemError
 from premortem.jobs.fields import BY_NAME, KEY, Kind
 from premortem.jobs.frame import SCHEMA, conform, require_fields
 from premortem.jobs.samples import SAMPLE_SCHEMA, conform_samples, no_samples
-from premortem.jobs.sightings import differ, fold, tells_more, with_verdict
+from premortem.jobs.sightings import differ, fold, last_seen_later, tells_more, with_verdict
 from premortem.stores import sqlite_schema as schema
 from premortem.stores.port import Appended, JobQuery
 from premortem.stores.sqlite_file import SqliteFile
@@ -77,7 +77,8 @@ class SqliteStore:
         frame = self._select(ordered, chosen, values)
         if "script" in wanted and self._has_scripts(frame):
             frame = self._with_scripts(frame, chosen, values)
-        return _in_order(frame, newest_first=bool(query.limit)).select(wanted)
+        by_time = not query.job_ids and not query.array_job_ids
+        return _in_order(frame, by_time=by_time, newest_first=bool(query.limit)).select(wanted)
 
     def add_samples(self, samples: pl.DataFrame) -> int:
         """Keep samples of running jobs; see the port."""
@@ -164,18 +165,20 @@ class SqliteStore:
         sighted = with_verdict(sighted)
         stored = self._stored(sighted)
         sighted = stored.select(KEY).join(sighted, on=KEY, how="left", maintain_order="left")
-        news = tells_more(stored, sighted.select(stored.columns))
-        stored, sighted = stored.filter(news), sighted.filter(news).select(stored.columns)
+        sighted = sighted.select(stored.columns)
+        news = tells_more(stored, sighted) | last_seen_later(stored, sighted)
+        stored, sighted = stored.filter(news), sighted.filter(news)
         folded = fold(pl.concat([stored, sighted]))
-        changed = folded.filter(differ(stored, folded))
-        if not changed.is_empty():
-            values = [name for name in changed.columns if name not in KEY]
+        changed = differ(stored, folded)
+        written = folded.filter(changed | last_seen_later(stored, folded))
+        if not written.is_empty():
+            values = [name for name in written.columns if name not in KEY]
             assignments = ", ".join(f"{_quoted(name)} = ?" for name in values)
             key = " AND ".join(f"{name} = ?" for name in KEY)
             self._file.execute_many(
-                f"UPDATE job SET {assignments} WHERE {key}", _encoded(changed.select(*values, *KEY))
+                f"UPDATE job SET {assignments} WHERE {key}", _encoded(written.select(*values, *KEY))
             )
-        return changed.height
+        return int(changed.sum())
 
     def _stored(self, sighted: pl.DataFrame) -> pl.DataFrame:
         """The records of the jobs sighted, in the columns sighted."""
@@ -229,6 +232,8 @@ class SqliteStore:
             if version == 0:
                 raise InvalidInput(f"{self.path} is not a premortem store")
             return self._present_columns()
+        self._require_no_other()
+        self._file.write_ahead()
         if version < schema.VERSION or set(SCHEMA) - self._present_columns():
             with self._file.transaction():
                 self._migrate()
@@ -236,18 +241,20 @@ class SqliteStore:
 
     def _migrate(self) -> None:
         """Inside a transaction: another process may have done it while this one waited."""
-        version = self._file.version
-        if version == 0 and self._tables():
-            raise InvalidInput(f"{self.path} is not a premortem store")
-        for statements in schema.MIGRATIONS[version:]:
+        self._require_no_other()
+        for statements in schema.MIGRATIONS[self._file.version :]:
             for statement in statements:
                 self._file.execute(statement)
         for name in sorted(set(SCHEMA) - self._present_columns()):
             self._file.execute(f"ALTER TABLE job ADD COLUMN {schema.column(name)}")
         self._file.execute(f"PRAGMA user_version = {schema.VERSION}")
 
-    def _tables(self) -> int:
-        return int(self._file.query("SELECT count(*) AS n FROM sqlite_schema").item())
+    def _require_no_other(self) -> None:
+        """Raise if the file is another program's database, which is left as it is."""
+        tables = self._file.query("SELECT count(*) AS n FROM sqlite_schema").item()
+        # Asked in this order: both are made at once, perhaps by another process right now.
+        if tables and self._file.version == 0:
+            raise InvalidInput(f"{self.path} is not a premortem store")
 
     def _present_columns(self) -> set[str]:
         return set(self._file.query("SELECT name FROM pragma_table_info('job')")["name"])
@@ -260,7 +267,6 @@ def _conditions(query: JobQuery) -> tuple[list[str], list[Any]]:
         "array_job_id": query.array_job_ids,
         "user": query.users,
         "account": query.accounts,
-        "coalesce(alloc_partition, partition)": query.partitions,
         "job_name": query.job_names,
         "state": query.states,
     }
@@ -270,6 +276,11 @@ def _conditions(query: JobQuery) -> tuple[list[str], list[Any]]:
             column = name if "(" in name else _quoted(name)
             conditions.append(f"{column} IN ({', '.join('?' * len(wanted))})")
             values += list(wanted)
+    if query.partitions:
+        # A job that waits may have named several.
+        named = "instr(',' || coalesce(alloc_partition, partition) || ',', ?)"
+        conditions.append(f"({' OR '.join([named] * len(query.partitions))})")
+        values += [f",{name}," for name in query.partitions]
     for instant, comparison in ((query.since, ">="), (query.until, "<")):
         if instant is not None:
             conditions.append(f"submit_time {comparison} ?")
@@ -280,9 +291,12 @@ def _conditions(query: JobQuery) -> tuple[list[str], list[Any]]:
     return conditions, values
 
 
-def _in_order(jobs: pl.DataFrame, *, newest_first: bool) -> pl.DataFrame:
-    """The jobs by submission; those of one cluster come in that order, or its reverse, already."""
-    if jobs["cluster"].n_unique() > 1:
+def _in_order(jobs: pl.DataFrame, *, by_time: bool, newest_first: bool) -> pl.DataFrame:
+    """The jobs by submission.
+
+    Asked for `by_time`, those of one cluster come in that order, or its reverse, already.
+    """
+    if not by_time or jobs["cluster"].n_unique() > 1:
         return jobs.sort("submit_time", "cluster", "job_id")
     return jobs.reverse() if newest_first else jobs
 

@@ -1,6 +1,8 @@
 """One SQLite file as an open connection: statements, transactions, and errors in our words.
 
 Records travel as Arrow columns both ways (ADBC), so that no Python object is made for any value.
+A thread of its own talks to the driver: on the main one that would take Ctrl-C for itself, and may
+crash on it.
 """
 
 from __future__ import annotations
@@ -8,10 +10,11 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import adbc_driver_manager as adbc
 import polars as pl
@@ -21,6 +24,8 @@ from premortem.errors import InvalidInput, NotFound, PremortemError, Unavailable
 
 _READ_ROWS = 65_536
 
+_T = TypeVar("_T")
+
 
 class SqliteFile:
     """The file at `path`; made if it is not there, unless `read_only`."""
@@ -28,18 +33,19 @@ class SqliteFile:
     def __init__(self, path: Path, *, read_only: bool, patience_s: float) -> None:
         self.path = path
         _check_place(path, read_only=read_only)
-        with self._translated():
-            self._connection = dbapi.connect(_uri(path, read_only=read_only), autocommit=True)
-            self._cursor = self._connection.cursor()
+        self._worker = ThreadPoolExecutor(1)
+        self._connection, self._cursor = self._done(lambda: _connected(path, read_only=read_only))
         try:
             self.execute(f"PRAGMA busy_timeout = {round(patience_s * 1000)}")
-            if not read_only:
-                # The mode is a property of the file; what is committed survives a killed process.
-                self.execute("PRAGMA journal_mode = WAL")
-                self.execute("PRAGMA synchronous = NORMAL")
         except PremortemError:
             self.close()
             raise
+
+    def write_ahead(self) -> None:
+        """Let others read while this one writes; what is committed survives a killed process."""
+        # The mode is a property of the file.
+        self.execute("PRAGMA journal_mode = WAL")
+        self.execute("PRAGMA synchronous = NORMAL")
 
     @property
     def version(self) -> int:
@@ -53,8 +59,8 @@ class SqliteFile:
 
     def close(self) -> None:
         """Release the file."""
-        self._cursor.close()
-        self._connection.close()
+        self._done(lambda: (self._cursor.close(), self._connection.close()))
+        self._worker.shutdown()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -65,28 +71,35 @@ class SqliteFile:
             self.execute("COMMIT")
         except BaseException:
             # SQLite may have rolled back by itself, as it does when the disk is full.
-            with suppress(adbc.Error):
-                self._cursor.execute("ROLLBACK")
+            with suppress(PremortemError):
+                self.execute("ROLLBACK")
             raise
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> None:
         """Carry out a statement that answers nothing."""
-        with self._translated():
-            self._cursor.execute(sql, tuple(values) or None)
+        self._done(lambda: self._cursor.execute(sql, tuple(values) or None))
 
     def execute_many(self, sql: str, rows: pl.DataFrame) -> None:
         """Carry out a statement once for each row."""
-        with self._translated():
-            self._cursor.executemany(sql, rows)
+        self._done(lambda: self._cursor.executemany(sql, rows))
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> pl.DataFrame:
         """The answer to a question."""
-        with self._translated():
+
+        def answered() -> pl.DataFrame:
             self._cursor.adbc_statement.set_options(
                 **{"adbc.sqlite.query.batch_rows": str(_READ_ROWS)}
             )
             self._cursor.execute(sql, tuple(values) or None)
-            return self._cursor.fetch_polars()
+            found: pl.DataFrame = self._cursor.fetch_polars()
+            return found
+
+        return self._done(answered)
+
+    def _done(self, work: Callable[[], _T]) -> _T:
+        """What the work gives; interrupted, this does not wait for it, but what comes next does."""
+        with self._translated():
+            return self._worker.submit(work).result()
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -116,17 +129,23 @@ class SqliteFile:
 
 
 def _take_interrupts_back() -> None:
-    """Make Ctrl-C Python's again: the driver swaps its own handler in, and not always out."""
+    """Make Ctrl-C Python's again: libraries swap their own handlers in, and not always out."""
     handler = signal.getsignal(signal.SIGINT)
     if handler is not None and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, handler)
 
 
+def _connected(path: Path, *, read_only: bool) -> tuple[Any, Any]:
+    connection = dbapi.connect(_uri(path, read_only=read_only), autocommit=True)
+    return connection, connection.cursor()
+
+
 def _check_place(path: Path, *, read_only: bool) -> None:
     """Raise early, where SQLite would only say that it is out of memory."""
-    if path.is_dir():
+    # Unlike those of `Path`, these say no where one may not look.
+    if os.path.isdir(path):
         raise InvalidInput(f"{path} is a directory: name a file in it, such as {path / 'jobs.db'}")
-    if read_only and not path.exists():
+    if read_only and not os.path.exists(path):
         raise NotFound(f"there is no store at {path} yet: 'premortem load' makes one")
     if read_only:
         return
@@ -134,7 +153,7 @@ def _check_place(path: Path, *, read_only: bool) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise Unavailable(f"cannot make the folder {path.parent}: {error.strerror}") from error
-    target = path if path.exists() else path.parent
+    target = path if os.path.exists(path) else path.parent
     if not os.access(target, os.W_OK):
         raise Unavailable(f"{target} cannot be written to: check its permissions")
 

@@ -51,6 +51,12 @@ class TestLoad:
             monkeypatch.setattr("sys.stdin", stdin)
             assert premortem("load", "-", "--json").json["new"] == 2
         assert premortem("rejects", "--source", "-", "--json").json[0]["line"] == 4
+        path.write_text(sacct_text(2) + "worse\n")
+        with path.open() as stdin:
+            monkeypatch.setattr("sys.stdin", stdin)
+            premortem("load", "-")
+        kept = premortem("rejects", "--source", "-", "--json").json
+        assert [(one["line"], one["text"]) for one in kept] == [(4, "bad"), (8, "worse")]
 
     def test_columns_say_what_a_text_without_header_holds(
         self, premortem: Run, tmp_path: Path
@@ -205,6 +211,7 @@ class TestBadInput:
         ("arguments", "says"),
         [
             (("jobs", "--since", "whenever"), "not a time"),
+            (("collect", "--once", "--since", "2100-01-01"), "is yet to come"),
             (("jobs", "--state", "exploded"), "not a job state"),
             (("show", "my job"), "not a job number"),
             (("load", "x", "--zone", "Mars/Olympus"), "not a time zone"),

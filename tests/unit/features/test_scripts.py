@@ -87,6 +87,8 @@ def test_sees_what_is_not_closed(script: str, places: float) -> None:
         ("#!/bin/sh\ncd run\nmpirun -np 4 /opt/lammps/bin/lmp -in x.in > log\n", "lmp"),
         ("#!/bin/sh\nmake_mesh a.geo\n./solve mesh.msh\nrm -f tmp\n", "solve"),
         ("#!/bin/sh\nDATA=x python3 - <<END\nimport os\nEND\n", "python3"),
+        ('#!/bin/sh\nread a b <<< "one two"\n./solver2 $a\n', "solver#"),
+        ("#!/bin/sh\nN=$((1<<SLURM_ARRAY_TASK_ID))\n./solver2 $N\n", "solver#"),
         ("#!/bin/sh\necho hello\nsleep 3\n", None),
         ("", None),
     ],

@@ -184,6 +184,10 @@ class TestWhatIsKept:
             run_until(collector, cluster, 600)
             assert collector.state.counters.rejected == store.rejects().height == 6
         assert set(store.rejects()["text"]) == {'{"job_id": 1}', '{"job_id": 2}', '{"job_id": 3}'}
+        with staged_cluster(store) as (cluster, collector):
+            cluster.nonsense = [{"job_id": 2}]
+            run_until(collector, cluster, 300)
+        assert store.rejects().height == 6, "another collector knows of them"
         assert list(rows(store)) == [7]
 
     def test_a_site_that_keeps_no_scripts(self, store: Store) -> None:

@@ -35,6 +35,11 @@ def test_ever_rarer_until_it_is_hopeless_and_anew_after_a_day(what: What, most: 
     assert tries.due(what, [JOB]) == [JOB]
 
 
+def test_a_number_of_our_own_is_never_asked_for() -> None:
+    made_up = ("lab", 7 + 4 * 2**32, JOB[2])
+    assert Tries(lambda: 0.0).due("end", [made_up, JOB]) == [JOB]
+
+
 def test_for_good_is_at_once_and_of_one_kind_alone() -> None:
     tries = Tries(lambda: 0.0)
     tries.in_vain("steps", [JOB], for_good=True)

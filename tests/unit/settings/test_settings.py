@@ -68,7 +68,7 @@ def test_all_problems_are_told_at_once(home: Path) -> None:
     write(
         home / "premortem.toml",
         'colour = "red"\nzone = "Mars/Olympus"\n[store]\nulr = "x"\npatience_s = "soon"\n'
-        '[labels]\nignored = ["bad luck"]\n',
+        '[labels]\nignored = ["bad luck"]\n[slurm]\nprefix = "ssh \'login1"\n',
     )
     with pytest.raises(InvalidInput) as caught:
         load_settings(environment={"PREMORTEM_COLOUR": "red", "PREMORTEM_CLUSTER": ""})
@@ -79,6 +79,7 @@ def test_all_problems_are_told_at_once(home: Path) -> None:
         "store.ulr: no such setting",
         "store.patience_s",
         "labels.ignored",
+        "slurm.prefix: cannot be split into words: No closing quotation",
         "PREMORTEM_COLOUR: no such setting",
         "cluster",
         "(from premortem.toml)",
@@ -92,6 +93,12 @@ def test_a_file_that_cannot_be_used_is_told(home: Path, text: str) -> None:
     (home / "premortem.toml").write_text(text, encoding="latin-1")
     with pytest.raises(InvalidInput, match=r"premortem\.toml"):
         load_settings(environment={})
+
+
+def test_variables_that_clash_are_named(home: Path) -> None:
+    clash = {"PREMORTEM_LABELS_IGNORED": "cancelled", "PREMORTEM_LABELS_COMPLETED": "cancelled"}
+    with pytest.raises(InvalidInput, match=r"from PREMORTEM_LABELS_COMPLETED and PREMORTEM_LABELS"):
+        load_settings(environment=clash)
 
 
 def test_a_named_file_must_exist(home: Path) -> None:

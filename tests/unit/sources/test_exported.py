@@ -89,6 +89,29 @@ def test_bad_rows_are_set_aside(exported: Path) -> None:
     assert (log.jobs.height, log.rejected) == (2, 1)
 
 
+def test_states_are_read_and_what_cannot_be_known_yet_is_dropped(exported: Path) -> None:
+    states = pl.Series("state", ["CANCELLED by 1000", "PENDING", "NONSENSE"])
+    pl.read_parquet(exported).with_columns(states).write_parquet(exported)
+    log = read_log(str(exported), options=ReadOptions(), context=Context())
+    assert log.jobs["state"].to_list() == ["CANCELLED", "PENDING"]
+    assert log.jobs["end_time"].is_null().to_list() == [False, True]
+    assert log.rejected == 1
+
+
+def test_a_table_of_text_with_its_columns_is_no_export(exported: Path, tmp_path: Path) -> None:
+    table = tmp_path / "jobs.csv"
+    pl.read_parquet(exported, columns=["cluster", "job_id", "submit_time"]).write_csv(table)
+    with pytest.raises(InvalidInput, match="--mapping"):
+        read_log(str(table), options=ReadOptions(), context=Context())
+
+
+def test_a_folder_is_no_file_to_write(exported: Path, tmp_path: Path) -> None:
+    store = open_store(f"sqlite:///{tmp_path / 'jobs.db'}")
+    with pytest.raises(InvalidInput, match="name a file in it"):
+        export_jobs(store, ".")
+    store.close()
+
+
 def test_a_broken_file_is_told(exported: Path) -> None:
     exported.write_bytes(exported.read_bytes()[:200] + b"PAR1")
     with pytest.raises(InvalidInput, match="Parquet"):

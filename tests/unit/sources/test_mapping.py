@@ -32,6 +32,7 @@ def test_a_column_is_a_name_or_a_table(tmp_path):
         ("columns = 5\n", "columns: Input should be a valid dictionary"),
         (COLUMNS + 'colour = "c"\n', "colour is not a job field"),
         ('[columns]\njob_id = "id"\n', "submit_time is missing"),
+        ('time_format = "%Y-%m-%d %H"\n' + COLUMNS, "no time can be read by '%Y-%m-%d %H'"),
         ('[columns]\nsubmit_time = "t"\n', "job_id is missing"),
         (
             COLUMNS + 'time_limit_s = {column = "w", unit = "fortnight"}\n',

@@ -14,7 +14,7 @@ import typer
 
 from premortem.apps.cli.options import AsJson, Invocation, StoreUrl, instant, seconds
 from premortem.apps.cli.slurm import SlurmUrl, open_cluster, sstat
-from premortem.errors import NotFound, Unavailable
+from premortem.errors import InvalidInput, NotFound, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,11 +74,14 @@ def collect(
     settings = invocation.settings().values
     slurm = settings.slurm
     now = datetime.now(UTC)
+    began = instant(since, now=now)
+    if began > now:
+        raise InvalidInput(f"--since {since} is yet to come; expected a time past, or an age")
     pace = Pace(
         every_s=seconds(every) if every else slurm.every_s,
         slurmctld_calls=slurm.slurmctld_calls,
         slurmdbd_calls=slurm.slurmdbd_calls,
-        history=now - instant(since, now=now),
+        history=now - began,
     )
     stopped = threading.Event()
     with invocation.store(store, read_only=False) as target, open_cluster(settings, url) as cluster:

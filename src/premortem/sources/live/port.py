@@ -9,12 +9,11 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 from premortem.errors import InvalidInput, Unavailable
+from premortem.jobs.numbers import LARGEST
 from premortem.sources.live.machines import Node, Partition
 from premortem.sources.port import Batch
 
 Daemon = Literal["slurmctld", "slurmdbd"]
-
-_LARGEST_ID = 2**32 - 1
 
 
 def _at_once(daemon: Daemon) -> None:
@@ -95,13 +94,6 @@ class Controller(Protocol):
         """The nodes and their states."""
 
 
-class Cluster(Accounting, Controller, Protocol):
-    """Both at once, until it is closed."""
-
-    def close(self) -> None:
-        """Let go of what is kept for asking, such as connections."""
-
-
 class Overlong(Unavailable):
     """An answer took too long or grew too large: ask for less."""
 
@@ -109,8 +101,8 @@ class Overlong(Unavailable):
 def checked_ids(job_ids: Sequence[int]) -> list[int]:
     """Each number once, in order; raises if one is none of Slurm's."""
     for job_id in job_ids:
-        if not 0 < job_id <= _LARGEST_ID:
+        if not 0 < job_id <= LARGEST:
             raise InvalidInput(
-                f"{job_id} is not a number Slurm gives to a job: expected 1 to {_LARGEST_ID}"
+                f"{job_id} is not a number Slurm gives to a job: expected 1 to {LARGEST}"
             )
     return list(dict.fromkeys(job_ids))

@@ -44,6 +44,14 @@ class Programs:
 
         Raises `Failed` if it ends with an error, `Overlong` if it does not end in time.
         """
+        try:
+            return self._run(command, times)
+        except OSError as error:
+            raise Unavailable(
+                f"the answer of `{shlex.join(command)}` cannot be kept: {error.strerror or error}"
+            ) from error
+
+    def _run(self, command: tuple[str, ...], times: tuple[str, ...]) -> Received:
         shown = shlex.join(command)
         with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
             try:
@@ -93,6 +101,10 @@ def _content(file: BinaryIO, size: int) -> bytes:
 def _received(shown: str, output: BinaryIO) -> Received:
     answer = Received(f"`{shown}`")
     output.seek(0)
-    while piece := output.read(_PIECE):
-        answer.write(piece)
+    try:
+        while piece := output.read(_PIECE):
+            answer.write(piece)
+    except OSError:
+        answer.close()
+        raise
     return answer

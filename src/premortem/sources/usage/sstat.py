@@ -14,7 +14,7 @@ import polars as pl
 from premortem.errors import NotFound, Unavailable
 from premortem.jobs.fields import Kind
 from premortem.jobs.samples import SAMPLE_SCHEMA, conform_samples
-from premortem.sources.usage.sstat_texts import COLUMNS, complaints, steps
+from premortem.sources.usage.sstat_texts import COLUMNS, NOT_RUNNING, complaints, steps
 
 REFUSED_SCHEMA: dict[str, pl.DataType] = {
     "job_id": Kind.INTEGER.dtype,
@@ -26,8 +26,6 @@ _JOBS_A_CALL = 500
 # begins from nothing: Slurm starts it no sooner than two minutes after its end. Time alone tells
 # nothing, since looks may be far apart.
 _FORGET_AFTER_S = 100.0
-# The complaint of `sstat_texts` about a job that does not run; by the others it does.
-_NOT_RUNNING = "no step of it runs"
 _SUMS = ("cpu_s", "read_mb", "written_mb")
 
 
@@ -79,7 +77,7 @@ class SstatSampler:
         told, why_not = self._told(wanted)
         useful = told.filter(~pl.all_horizontal(pl.col("cpu_s", "rss_mb").is_null()))
         complete = useful.filter(pl.col("job_id").is_in([*(set(wanted) - set(why_not))]))
-        hidden = {job for job, why in why_not.items() if why != _NOT_RUNNING}
+        hidden = {job for job, why in why_not.items() if why != NOT_RUNNING}
         self._forget_ended({*told["job_id"], *hidden})
         rows = self._rows(complete, at)
         seen = {row["job_id"] for row in rows}

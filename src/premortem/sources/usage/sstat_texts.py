@@ -23,6 +23,8 @@ STEP_SCHEMA: dict[str, pl.DataType] = {
     "written_mb": Kind.NUMBER.dtype,
 }
 
+# What is said of a job that does not run; one that is complained of otherwise does.
+NOT_RUNNING = "no step of it runs"
 _REFUSED = re.compile(r"StepId=(\d+)[^:]*: (.*)")
 _NOT_RUNNING = re.compile(r"(?:No steps running|couldn't get steps) for job (\d+)")
 _NOT_YOURS = ("Invalid user id", "Access/permission denied")
@@ -53,7 +55,7 @@ def complaints(text: str) -> dict[int, str]:
                 why = "Slurm shows it to its owner and to operators alone"
             found[int(refused[1])] = why
         elif gone := _NOT_RUNNING.search(line):
-            found.setdefault(int(gone[1]), "no step of it runs")
+            found.setdefault(int(gone[1]), NOT_RUNNING)
     return found
 
 

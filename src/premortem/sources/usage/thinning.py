@@ -25,7 +25,7 @@ class Thinning:
     `share` is that part of its age, and `widest_s` the longest that is ever waited. The last sample
     of a job that is seen no more is kept as well: it comes late, with the samples of others. Age
     counts from a job's first sample, and anew where it was not seen for longer than `widest_s`.
-    Of a sample every ten seconds this keeps some 230 in a job's first day, and 144 in each later
+    Of a sample every ten seconds this keeps some 220 in a job's first day, and 144 in each later
     one.
     """
 

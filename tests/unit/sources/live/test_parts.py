@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import json
 import sys
 import time
@@ -179,6 +180,14 @@ class TestPrograms:
             Programs().run("no-such-command")
         with pytest.raises(InvalidInput, match="cannot be run"):
             Programs(("/no/such/prefix",)).run("true")
+
+    def test_a_full_disk_is_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def full(*_: object) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(Received, "write", full)
+        with pytest.raises(Unavailable, match="cannot be kept: No space left"):
+            Programs().run("echo", "hello")
 
     def test_a_cluster_without_commands(self) -> None:
         with pytest.raises(InvalidInput, match="`sacct` cannot be run"):
