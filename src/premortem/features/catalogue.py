@@ -179,7 +179,8 @@ _DRAWN = {
 # What Standard Workload Format logs carry, as the sources fill it in.
 _SWF_FIELDS = {
     "cluster", "submit_time", "start_time", "user", "group", "account", "executable", "partition",
-    "req_cpus", "req_memory_mb", "time_limit_s", "dependency", "alloc_cpus", "elapsed_s",
+    "req_cpus", "req_memory_mb", "req_memory_per_cpu_mb", "time_limit_s", "dependency",
+    "alloc_cpus", "elapsed_s",
 }  # fmt: skip
 
 
