@@ -17,7 +17,6 @@ from premortem.errors import InvalidInput, PremortemError, Unavailable
 from premortem.lab import Lab
 from premortem.sources.live.callers import Caller, caller_from
 from premortem.sources.live.commands import CommandCluster
-from premortem.sources.live.port import Cluster
 from premortem.sources.live.questions import Patience
 from premortem.sources.live.rest import RestCluster
 from premortem.sources.port import Batch, together
@@ -56,7 +55,9 @@ def reached() -> Iterator[Reach]:
             if way == "rest":
                 token = lab.command("scontrol", "token")
                 caller = options.pop("caller", None) or caller_from(command=token, environment={})
-                cluster: Cluster = RestCluster(lab.rest_url, caller, patience=QUICK, **options)
+                cluster: RestCluster | CommandCluster = RestCluster(
+                    lab.rest_url, caller, patience=QUICK, **options
+                )
             else:
                 cluster = CommandCluster(lab.command(), json=way == "commands", **options)
             opened.callback(cluster.close)
