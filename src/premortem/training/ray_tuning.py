@@ -141,29 +141,33 @@ def _suggested(trial: Any) -> None:
 def _connect(ray: Any, on: str) -> None:
     """Start a Ray on this machine, or join the one at an address.
 
-    One of our own is given `STARTS` chances: on a loaded machine Ray gives up after 30 seconds, and
-    says so with a plain `Exception`.
+    There are `STARTS` chances. On a loaded machine a Ray of our own gives up after 30 seconds, and
+    says so with a plain `Exception`; and what a head starts for each client may die at once.
     """
     quietly = {"log_to_driver": False, "logging_level": logging.ERROR}
-    if on != LOCAL:
-        try:
-            ray.init(on, **quietly)
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            raise Unavailable(
-                f"Ray cannot be reached at {on}: {error}. Is its head running with a client server "
-                "at this port? If it asks for a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN."
-            ) from error
-        return
     for left in reversed(range(STARTS)):
         try:
-            # "local", or Ray would join whatever else runs on this machine.
-            ray.init("local", include_dashboard=False, **quietly)
+            if on == LOCAL:
+                # "local", or Ray would join whatever else runs on this machine.
+                ray.init("local", include_dashboard=False, **quietly)
+            else:
+                ray.init(on, **quietly)
         except Exception as error:
             ray.shutdown()
-            if not left:
-                raise Unavailable(f"Ray does not start on this machine: {error}") from error
+            if left and (on == LOCAL or isinstance(error, ConnectionAbortedError)):
+                continue
+            raise Unavailable(_told(on, error)) from error
         else:
             return
+
+
+def _told(on: str, error: Exception) -> str:
+    if on == LOCAL:
+        return f"Ray does not start on this machine: {error}"
+    return (
+        f"Ray cannot be reached at {on}: {error}. Is its head running with a client server at this "
+        "port? If it asks for a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN."
+    )
 
 
 class _Given:
