@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
+from threading import Timer
 
 import polars as pl
 import pytest
@@ -122,6 +125,27 @@ def test_a_locked_store_is_told_after_waiting(tmp_path: Path) -> None:
     assert done.code == 5
     assert "another process" in done.err
     assert "Traceback" not in done.err
+
+
+def test_a_store_can_be_used_after_an_interruption(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.db"
+    jobs = pl.DataFrame(
+        {"cluster": ["alpha"], "job_id": [1], "submit_time": [datetime(2026, 1, 5, tzinfo=UTC)]}
+    )
+    code = (
+        "import sqlite3, sys, time; held = sqlite3.connect(sys.argv[1], isolation_level=None); "
+        "held.execute('BEGIN IMMEDIATE'); print(flush=True); time.sleep(2)"
+    )
+    with closing(open_store(f"sqlite:///{path}")) as store:
+        holds = subprocess.Popen([sys.executable, "-c", code, path], stdout=subprocess.PIPE)
+        with holds:
+            assert holds.stdout is not None
+            holds.stdout.readline()
+            # Interrupted while it waits for the other one, which then lets it begin.
+            Timer(0.5, os.kill, [os.getpid(), signal.SIGINT]).start()
+            with pytest.raises(KeyboardInterrupt):
+                store.append(jobs)
+        assert store.append(jobs).new == 1
 
 
 def test_a_full_disk_loses_nothing_already_stored(small_disk: Path, big_log: Path) -> None:

@@ -273,8 +273,7 @@ def _conditions(query: JobQuery) -> tuple[list[str], list[Any]]:
     conditions, values = ["1"], []
     for name, wanted in filters.items():
         if wanted:
-            column = name if "(" in name else _quoted(name)
-            conditions.append(f"{column} IN ({', '.join('?' * len(wanted))})")
+            conditions.append(f"{_quoted(name)} IN ({', '.join('?' * len(wanted))})")
             values += list(wanted)
     if query.partitions:
         # A job that waits may have named several.

@@ -65,8 +65,9 @@ class SqliteFile:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """All that is done inside of it, or on an error nothing."""
-        self.execute("BEGIN IMMEDIATE")
         try:
+            # Inside: interrupted while it waits, this may have begun all the same.
+            self.execute("BEGIN IMMEDIATE")
             yield
             self.execute("COMMIT")
         except BaseException:
